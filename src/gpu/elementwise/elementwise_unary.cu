@@ -47,7 +47,7 @@ struct MapBackwardKernel {
   }
 };
 
-// The gradients are those of the first count in `gradients`, in registers at once.
+// Of so many gradients, which are in registers at once.
 template <int kCount>
 struct SumGradientsKernel {
   static constexpr const char* kName = "sum_gradients";

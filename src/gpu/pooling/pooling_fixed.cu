@@ -9,15 +9,18 @@
 #include <cfloat>
 #include <climits>
 #include <cmath>
+#include <cstddef>
 
 #include "gpu/launch/launch.hpp"
 #include "gpu/pooling/pooling_lanes.hpp"
 #include "gpu/pooling/pooling_windows.hpp"
+#include "gpu/support/elements.hpp"
 
 namespace speedo::gpu {
 namespace {
 
 constexpr int kPatch = 2;  // source elements of a thread, along either axis
+constexpr std::size_t kLaneBytes = 16;
 
 // What each thread makes, counted in ints: channels of one place in a plane, of all images.
 struct PlacesInPlanes {
@@ -269,8 +272,6 @@ struct FixedGradientKernel {
   }
 };
 
-bool is_whole(const void* array) { return reinterpret_cast<std::uintptr_t>(array) % 16 == 0; }
-
 // Whether an axis' windows are such; a step after the only one leads nowhere.
 bool is_of(const PoolingAxis& axis, int size, int step) {
   return axis.kernel == size && (axis.dst == 1 || axis.stride == step);
@@ -326,7 +327,8 @@ bool with_fixed(const PoolingWindows& windows, const Body& queue_it) {
 
 bool queue_fixed_maxima(Queue& queue, const PoolingShape& shape, const float* src, float* dst,
                         std::uint8_t* winners) {
-  if (!has_whole_lanes(shape) || !is_whole(src) || !is_whole(dst)) return false;
+  if (!has_whole_lanes(shape)) return false;
+  if (!is_aligned(src, kLaneBytes) || !is_aligned(dst, kLaneBytes)) return false;
   const PoolingWindows windows(shape);
   const Planes planes(shape);
   return with_fixed(windows, [&]<int kSize, int kStep>() {
@@ -345,7 +347,8 @@ bool queue_fixed_maxima(Queue& queue, const PoolingShape& shape, const float* sr
 
 bool queue_fixed_backward(Queue& queue, const PoolingShape& shape, const std::uint8_t* winners,
                           const float* dst_grad, float* src_grad) {
-  if (!has_whole_lanes(shape) || !is_whole(dst_grad) || !is_whole(src_grad)) return false;
+  if (!has_whole_lanes(shape)) return false;
+  if (!is_aligned(dst_grad, kLaneBytes) || !is_aligned(src_grad, kLaneBytes)) return false;
   const PoolingWindows windows(shape);
   const Planes planes(shape);
   return with_fixed(windows, [&]<int kSize, int kStep>() {
