@@ -30,8 +30,8 @@ struct ChannelScale {
   std::optional<UnaryOp> activation = std::nullopt;
 };
 
-// The running sums of a batch normalization and a pass that they are to know of: means and variances
-// are per channel, the weight is one number.
+// The running sums of a batch normalization and a pass that they are to know of: means and
+// variances are per channel, the weight is one number.
 struct RunningStatistics {
   std::int64_t channels = 0;
   float fraction = 1.0F;    // that is left of the sums and the weight
@@ -89,8 +89,8 @@ class Backend {
   // z = f(x, y). Requires: no winners, but of float32.
   virtual void zip(const BinaryOp& op, Elements n, const ZipArrays& arrays) = 0;
   // x_grad = f'(x) times the sum of at least one gradient, in their order. f may be left out, and y
-  // then be anything; else y = f(x), which tells the slope: backward_reads(f) names dst alone. Those
-  // gradients that are x_grad, if any, come first.
+  // then be anything; else y = f(x), which tells the slope: backward_reads(f) names dst alone.
+  // Those gradients that are x_grad, if any, come first.
   virtual void sum_gradients(const std::optional<UnaryOp>& f, Elements n,
                              std::span<const float* const> gradients, const float* y,
                              float* x_grad) {
