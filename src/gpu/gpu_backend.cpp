@@ -237,6 +237,7 @@ class GpuBackend final : public Backend {
   bool fuses(Producer producer, const UnaryOp& activation) const override {
     return producer == Producer::kConvolution || batch_norm_fuses(activation);
   }
+  bool adds(Producer producer) const override { return producer == Producer::kBatchNorm; }
   BackwardReads backward_reads(const PoolingShape& shape) const override {
     return pooling_reads(shape);
   }

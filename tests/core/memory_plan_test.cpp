@@ -161,6 +161,7 @@ TEST_CASE("a sum, and a gradient that is handed on, stay where they are", "[memo
   const auto backend = make_reference_backend();
   NetOptions options;
   options.backend = backend.get();
+  options.may_fuse = false;
   const auto net = make_net(residual_net(), options);
   for (const Net::LayerView& view : net->layers()) {
     if (view.layer->type() != "Eltwise") continue;
@@ -168,6 +169,17 @@ TEST_CASE("a sum, and a gradient that is handed on, stay where they are", "[memo
     CHECK(view.bottoms[1]->data() == view.tops[0]->data());
     for (const Tensor* bottom : view.bottoms) CHECK(bottom->grad() == view.tops[0]->grad());
   }
+  // Nor where the layer before makes the sum.
+  options.may_fuse = true;
+  const auto fused = make_net(residual_net(), options);
+  int joints = 0;
+  for (const Net::LayerView& view : fused->layers()) {
+    if (view.layer->type() != "BatchNorm" || view.bottoms.size() == 1) continue;
+    ++joints;
+    CHECK(view.bottoms[1]->grad() == view.tops[0]->grad());
+    CHECK(view.bottoms[0]->grad() != view.tops[0]->grad());
+  }
+  CHECK(joints > 0);
 }
 
 // The reference backend's maximum pooling finds each maximum again, the CPU's keeps where it was.

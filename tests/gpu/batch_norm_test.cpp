@@ -51,9 +51,11 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
   const int relu = GENERATE(0, 1, 2);
   if (relu > 0) shape.activation = UnaryOp{UnaryKind::kRelu, relu == 1 ? 0.0F : 0.125F};
   const bool scaled = GENERATE(true, false);
+  shape.adds = GENERATE(true, false);
+  if (shape.adds && !scaled) return;
   const ArrayShape array{shape.batch, shape.channels, shape.spatial};
   CAPTURE(shape.batch, shape.channels, shape.spatial, shape.layout.block, shape.is_fixed, relu,
-          scaled);
+          scaled, shape.adds);
   const Drawn given(shape, scaled);
   require_agreement(1e-11, [&](Trial& trial) {
     const auto norm = made(trial, shape);
@@ -63,7 +65,13 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
     const float* beta = scaled ? trial.put(given.beta) : nullptr;
     float* mean = shape.is_fixed ? trial.put(given.mean) : trial.blank(channels);
     float* variance = shape.is_fixed ? trial.put(given.variance) : trial.blank(channels);
-    float* y = trial.blank_array(array, shape.layout);
+    const bool is_onto = shape.adds && relu != 1;  // the sum goes where the addend is
+    float* y = is_onto ? trial.put_array(array, shape.layout, drawn(array, -2, 2, 12))
+                       : trial.blank_array(array, shape.layout);
+    if (is_onto) norm->add_next(y);
+    if (shape.adds && !is_onto) {
+      norm->add_next(trial.put_array(array, shape.layout, drawn(array, -2, 2, 12)));
+    }
     if (shape.is_fixed) {
       norm->forward_fixed(x, mean, variance, gamma, beta, y);
     } else {

@@ -57,6 +57,7 @@ struct Outcome {
   std::vector<std::pair<std::string, std::vector<float>>> blobs;
   int fused = 0;          // layers whose work another one does
   int fused_forward = 0;  // whose forward pass, at least
+  int joined = 0;         // Eltwise layers, both of whose passes
 };
 
 std::vector<float> copy_of(Backend& backend, const Arena& arena) {
@@ -109,6 +110,8 @@ Outcome run(const std::string& text, Backend& backend, NetOptions options, bool 
   for (const Net::LayerView& view : net.layers()) outcome.fused += view.fused.backward ? 1 : 0;
   for (const Net::LayerView& view : net.layers()) {
     outcome.fused_forward += view.fused.forward ? 1 : 0;
+    const bool is_joined = view.layer->type() == "Eltwise" && view.fused.backward;
+    outcome.joined += is_joined ? 1 : 0;
   }
   if (!options.keep_blobs) return outcome;
   for (const std::string& name : net.blob_names()) {
@@ -326,6 +329,108 @@ TEST_CASE("a Split applies the slope of what made its bottom in place") {
   check(layer("act", "AbsVal", "a", "a"), 0);
   check(layer("act", "Sigmoid", "a", "a") + layer("act2", "ReLU", "a", "a"), 1);
   check(layer("bn", "BatchNorm", "a", "a") + layer("act", "ReLU", "a", "a"), 1);
+}
+
+// Two residual blocks: a sum of a chain of normalizations with the block's input, or with another
+// such chain, and an activation behind it. The shortcut stands before the chain, or behind it.
+struct Blocks {
+  std::string norm = "", relu = "", shortcut_options = "";
+  bool is_in_place = true, has_chain_in_shortcut = false, is_shortcut_first = true;
+  std::string coefficients = "";
+  int channels = 16;
+};
+
+std::string block_text(const Blocks& of, const std::string& from, const std::string& to) {
+  const auto branch = [&](const std::string& name, const std::string& options) {
+    const std::string y = of.is_in_place ? name : name + "y";
+    return layer(name, "Convolution", from, name,
+                 "convolution_param { num_output: " + std::to_string(of.channels) +
+                     " kernel_size: 1 weight_filler { type: 'msra' } } " + options) +
+           layer(name + "/bn", "BatchNorm", name, y, of.norm) +
+           layer(name + "/scale", "Scale", y, y, kBias + options);
+  };
+  const std::string y = of.is_in_place ? "" : "y";
+  std::string shortcut = from, text = branch(to + "c", "");
+  if (of.has_chain_in_shortcut) {
+    const std::string other = branch(to + "s", of.shortcut_options);
+    text = of.is_shortcut_first ? other + text : text + other;
+    shortcut = to + "s" + y;
+  }
+  return text +
+         layer(to, "Eltwise", shortcut, to,
+               "bottom: '" + to + "c" + y + "' eltwise_param { " + of.coefficients + " }") +
+         layer(to + "/relu", "ReLU", to, to, of.relu);
+}
+
+std::string blocks_text(const Blocks& of) {
+  const std::string head = net_text(of.channels, "", "");
+  return head.substr(0, head.find("layer { name: 'b'")) + block_text(of, "a", "d") +
+         block_text(of, "d", "b") +
+         layer("loss", "EuclideanLoss", "b", "loss", "bottom: 'label'");
+}
+
+// Eltwise layers whose passes others do, with and without anybody who looks at blobs.
+void compare_blocks(const Blocks& of, int joined, NetOptions options = {}) {
+  const std::string text = blocks_text(of);
+  const auto check = [&](Backend& backend, int expected) {
+    INFO(text << " on " << backend.name());
+    const Outcome together = run(text, backend, options, true);
+    const Outcome apart = run(text, backend, options, false);
+    CHECK(together.joined == expected);
+    compare("losses", together.losses, apart.losses);
+    compare("weights and statistics", together.weights, apart.weights);
+    compare("gradients", together.gradients, apart.gradients);
+    REQUIRE(together.blobs.size() == apart.blobs.size());
+    for (std::size_t i = 0; i < together.blobs.size(); ++i) {
+      compare(together.blobs[i].first, together.blobs[i].second, apart.blobs[i].second);
+    }
+  };
+  for (const LayoutKind kind :
+       {LayoutKind::kPlain, LayoutKind::kBlocked8, LayoutKind::kChannelsLast}) {
+    check(*make_reference_backend(kind), joined);
+  }
+  check(*test::make_backend(2), 0);
+}
+
+TEST_CASE("a BatchNorm adds what an Eltwise adds to it") {
+  Blocks of;
+  of.channels = GENERATE(5, 16);
+  of.is_in_place = GENERATE(true, false);
+  of.has_chain_in_shortcut = GENERATE(false, true);
+  of.is_shortcut_first = GENERATE(true, false);
+  NetOptions options;
+  const int kind = GENERATE(0, 1, 2);
+  if (kind == 1) options.phase = Phase::kTest;
+  if (kind == 2) of.norm = "batch_norm_param { use_global_stats: true eps: 0.1 }";
+  compare_blocks(of, 2, options);
+  options.trains = false;
+  compare_blocks(of, 2, options);
+}
+
+TEST_CASE("a BatchNorm adds whatever activation is behind the sum, and whatever is frozen") {
+  Blocks of;
+  of.relu = GENERATE("", "relu_param { negative_slope: 0.25 }",
+                     "relu_param { negative_slope: -0.5 }");
+  compare_blocks(of, 2);
+  of.has_chain_in_shortcut = true;
+  of.shortcut_options = " param { lr_mult: 0 } param { lr_mult: 0 } ";
+  compare_blocks(of, 2);
+}
+
+TEST_CASE("what somebody looks at, or is no plain sum, is not joined") {
+  Blocks of;
+  NetOptions options;
+  options.keep_blobs = true;
+  compare_blocks(of, 0, options);
+  options.keep_blobs = false;
+  options.kept_blobs = {"dc"};
+  compare_blocks(of, 1, options);
+  options.kept_blobs = {"d"};
+  compare_blocks(of, 2, options);
+  for (const char* coefficients : {"coeff: 1 coeff: 0.5", "operation: MAX", "operation: PROD"}) {
+    of.coefficients = coefficients;
+    compare_blocks(of, 0);
+  }
 }
 
 TEST_CASE("a fused layer's gradients are reported after they are made") {

@@ -137,6 +137,7 @@ class DeferredBatchNorm final : public DeferredOperation<BatchNorm> {
                      const float* beta, float* dst) override {
     queue(&BatchNorm::forward_fixed, src, mean, variance, gamma, beta, dst);
   }
+  void add_next(const float* addend) override { queue(&BatchNorm::add_next, addend); }
   void backward(const BatchNormGradient& gradient) override {
     BatchNormGradient read = gradient;
     if (!reads_.src) read.src = nullptr;
@@ -301,6 +302,7 @@ class DeferredBackend final : public Backend {
   bool fuses(Producer producer, const UnaryOp& activation) const override {
     return inner_->fuses(producer, activation);
   }
+  bool adds(Producer producer) const override { return inner_->adds(producer); }
   BackwardReads backward_reads(const PoolingShape& shape) const override {
     return inner_->backward_reads(shape);
   }

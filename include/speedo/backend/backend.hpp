@@ -311,6 +311,8 @@ class Backend {
   // Whether such an operation can have the activation, a batch normalization also in its backward
   // pass. zip() and scale_channels() can have any.
   virtual bool fuses(Producer producer, const UnaryOp& activation) const = 0;
+  // Whether such an operation can add another array to its result; see BatchNormShape::adds.
+  virtual bool adds(Producer /*producer*/) const { return false; }
   // What the backward pass of such an operation reads, whatever its layout.
   virtual BackwardReads backward_reads(const PoolingShape& shape) const = 0;
   virtual BackwardReads backward_reads(const LrnShape& shape) const = 0;

@@ -131,6 +131,9 @@ struct BatchNormShape {
   bool is_fixed = false;     // the statistics are given and do not depend on src
   bool trains = true;        // whether backward() will be called
   bool trains_gamma = true;  // whether it will be asked for gamma_grad
+  // Another array is added before the activation; see BatchNorm::add_next(). One that
+  // Backend::adds(). backward() gets the gradient by what the activation was applied to.
+  bool adds = false;
 };
 
 // The arrays of BatchNorm::backward(). gamma null: 1.
@@ -157,6 +160,8 @@ class BatchNorm : public Operation {
   // By given statistics; dst may equal src. Requires: shape.is_fixed.
   virtual void forward_fixed(const float* src, const float* mean, const float* variance,
                              const float* gamma, const float* beta, float* dst) = 0;
+  // The next forward function adds this array, which dst may be. Requires: shape.adds.
+  virtual void add_next(const float* /*addend*/) {}
   // Requires: the forward function ran before, with the same beta.
   virtual void backward(const BatchNormGradient& gradient) = 0;
 };

@@ -82,6 +82,10 @@ struct FusionTerms {
   bool forward_alone = false;
   // Both passes: they run backward() alike (both with all gradients, or neither).
   bool with_backward = false;
+  // The other is not in place: it has a second bottom, which is there before this layer's forward
+  // pass, and a top of its own. If both passes are fused, this layer gets that bottom as its second
+  // one and that top instead of its own, which nobody else reads.
+  bool joins = false;
 };
 
 // One step of a net, Caffe's contract and one step more: setup() once, reshape() whenever a
@@ -150,8 +154,9 @@ class Layer {
   // which the layer before may do its work; nothing: it is no such layer. Valid after setup().
   virtual std::optional<UnaryOp> activation() const { return std::nullopt; }
   // Offers to do the work of `next`, which follows in place on this layer's only top and on nothing
-  // else. Returns what it will do; called between reshape() and prepare(), and again with the layer
-  // after `next` if that was fused. The same offer gets the same answer.
+  // else, or joins it with another blob. Returns what it will do; called between reshape() and
+  // prepare(), and again with the layer after `next` if that was fused. The same offer gets the
+  // same answer.
   virtual Fused fuse(Layer& /*next*/, const FusionTerms& /*terms*/) { return {}; }
 
   // Offers to apply, in backward(), the slope of this function to the gradient of the only bottom,

@@ -6,6 +6,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "caffe.pb.h"
+#include "core/layers/eltwise.hpp"
 #include "core/layers/scale.hpp"
 #include "core/layers/support.hpp"
 
@@ -54,21 +55,39 @@ Result<void> BatchNormLayer::reshape(Tensors bottoms, Tensors tops) {
 // With a top of its own, the top's gradient would stay the one behind the layers fused, which shows
 // where gradients are looked at.
 Fused BatchNormLayer::fuse(Layer& next, const FusionTerms& terms) {
-  if (!terms.with_backward) return {};
   if (context().keep_blobs && !is_in_place_) return {};
+  if (terms.joins) return terms.with_backward ? fuse_sum(next) : Fused{};
+  auto* const scale = dynamic_cast<ScaleLayer*>(&next);
+  if (scale == nullptr) return fuse_activation(next, terms);
   constexpr Fused kBoth{.forward = true, .backward = true};
-  if (&next == scale_ || &next == activation_) return kBoth;
-  if (activation_ != nullptr) return {};
-  if (auto* scale = dynamic_cast<ScaleLayer*>(&next)) {
-    if (scale_ != nullptr || !scale->is_learned_per_channel()) return {};
-    scale_ = scale;
-    return kBoth;
+  if (!terms.with_backward) return {};
+  if (scale == scale_) return kBoth;
+  if (scale_ != nullptr || sum_ != nullptr || activation_ != nullptr) return {};
+  if (!scale->is_learned_per_channel()) return {};
+  scale_ = scale;
+  return kBoth;
+}
+
+Fused BatchNormLayer::fuse_sum(Layer& next) {
+  auto* const sum = dynamic_cast<EltwiseLayer*>(&next);
+  const bool is_known = sum != nullptr && sum == sum_;
+  if (!is_known) {
+    if (sum == nullptr || sum_ != nullptr || activation_ != nullptr) return {};
+    if (!sum->is_plain_sum() || !backend().adds(Producer::kBatchNorm)) return {};
+    sum_ = sum;
   }
-  // In place, what the activation reads is gone when backward() needs it.
+  return {.forward = true, .backward = true};
+}
+
+// In place, what the activation reads is gone when backward() needs it. Behind a sum the slope has
+// to be applied for both parts, so the activation does it.
+Fused BatchNormLayer::fuse_activation(Layer& next, const FusionTerms& terms) {
+  const bool is_allowed = sum_ != nullptr ? terms.forward_alone : terms.with_backward;
+  if (!is_allowed || (activation_ != nullptr && &next != activation_)) return {};
   const std::optional<UnaryOp> op = next.activation();
   if (!op || backward_reads(*op).src || !backend().fuses(Producer::kBatchNorm, *op)) return {};
   activation_ = &next;
-  return kBoth;
+  return {.forward = true, .backward = sum_ == nullptr};
 }
 
 Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains) {
@@ -83,6 +102,7 @@ Result<void> BatchNormLayer::prepare(Tensors bottoms, Tensors tops, bool trains)
   shape.is_fixed = uses_global_;
   shape.trains = trains;
   shape.trains_gamma = scale_ != nullptr && scale_->trains_scale();
+  shape.adds = sum_ != nullptr;
   SPEEDO_ASSIGN(operation_, backend().make_batch_norm(shape));
   if (!context().plan_only) SPEEDO_TRY(operation_->take_memory());
   reads_ = backend().backward_reads(shape);
@@ -130,6 +150,7 @@ void BatchNormLayer::add_to_running_statistics(std::int64_t count) {
 Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {
   copy_.save(backend(), *bottoms[0]);
   const float* bottom = copy_.values(*bottoms[0]);
+  if (sum_ != nullptr) operation_->add_next(bottoms[kAddend]->data());
   if (uses_global_) {
     read_running_statistics();
     operation_->forward_fixed(bottom, mean_.data(), variance_.data(), gamma(), beta(),
@@ -143,8 +164,11 @@ Result<void> BatchNormLayer::forward(Tensors bottoms, Tensors tops) {
 
 void BatchNormLayer::backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) {
   // Layers are fused only where their gradients go on down.
-  SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && activation_ == nullptr));
+  SPEEDO_ASSERT(propagate[0] || (scale_ == nullptr && sum_ == nullptr && activation_ == nullptr));
   if (!propagate[0]) return;
+  if (sum_ != nullptr && propagate[kAddend] && bottoms[kAddend]->grad() != tops[0]->grad()) {
+    backend().copy(tops[0]->elements(), tops[0]->grad(), bottoms[kAddend]->grad());
+  }
   operation_->backward({.src = copy_.values(*bottoms[0]),
                         .dst = tops[0]->data(),
                         .dst_grad = tops[0]->grad(),

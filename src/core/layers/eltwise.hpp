@@ -31,6 +31,11 @@ class EltwiseLayer final : public Layer {
   Result<void> forward(Tensors bottoms, Tensors tops) override;
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
 
+  // For the layer that does this one's work: whether it is x + y.
+  bool is_plain_sum() const {
+    return operation_ == Operation::kSum && coefficients_ == std::vector<float>{1.0F, 1.0F};
+  }
+
  private:
   enum class Operation { kProduct, kSum, kMaximum };
 

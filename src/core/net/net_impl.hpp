@@ -127,6 +127,7 @@ struct Net::Impl {
   bool batches_vary() const;
   std::string batch_shapes() const;
   void note_shapes();
+  bool is_looked_at(std::size_t blob) const;
   void fuse_layers();
   void part_in_place_layers();
   void leave_out_slopes();

@@ -63,8 +63,12 @@ Result<void> Net::Impl::lay_out_blobs() {
 // Of a layer of the prototxt, as the planned graph has it.
 Net::LayerView Net::Impl::view_of(const GraphNode& node) const {
   LayerView view = built[node.layer];
+  view.bottoms.resize(node.bottoms.size());
+  view.bottom_names.resize(node.bottoms.size());
   for (std::size_t i = 0; i < node.bottoms.size(); ++i) {
-    view.bottoms[i] = blobs[node.bottoms[i]].tensor.get();
+    const Blob& bottom = blobs[node.bottoms[i]];
+    view.bottoms[i] = bottom.tensor.get();
+    if (view.bottom_names[i].empty()) view.bottom_names[i] = bottom.name;
   }
   for (std::size_t i = 0; i < node.tops.size(); ++i) {
     view.tops[i] = blobs[node.tops[i]].tensor.get();

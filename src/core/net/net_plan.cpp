@@ -126,14 +126,22 @@ void Net::Impl::note_shapes() {
   for (std::size_t i = 0; i < varying.size(); ++i) planned.nodes[i].shapes_vary = varying[i];
 }
 
+bool Net::Impl::is_looked_at(std::size_t blob) const {
+  return options.keep_blobs ||
+         std::count(options.kept_blobs.begin(), options.kept_blobs.end(), blobs[blob].name) > 0;
+}
+
 void Net::Impl::fuse_layers() {
   std::vector<bool> keeps_bottom;
   for (const auto& layer : layers) keeps_bottom.push_back(layer->keeps_bottom());
   const auto offer = [this](std::size_t layer, std::size_t next, const FusionTerms& terms) {
-    return options.may_fuse ? layers[layer]->fuse(*layers[next], terms) : Fused{};
+    // What is joined is not made any more where it was.
+    const bool is_asked_for = terms.joins && is_looked_at(planned.nodes[layer].tops[0]);
+    if (!options.may_fuse || is_asked_for) return Fused{};
+    return layers[layer]->fuse(*layers[next], terms);
   };
   fusion = plan_fusion(planned, keeps_bottom, options.trains, offer);
-  for (std::size_t i = 0; i < planned.nodes.size(); ++i) planned.nodes[i].fused = fusion.fused[i];
+  apply_fusion(fusion, planned);
 }
 
 // Who looks at the gradient of a blob that was parted sees what the last layer, the first in the
@@ -219,9 +227,7 @@ BlobsToKeep Net::Impl::blobs_to_keep() const {
     kept.after_forward.push_back(blob_index.at(output));
   }
   for (std::size_t i = 0; i < blobs.size(); ++i) {
-    const bool is_asked_for =
-        std::count(options.kept_blobs.begin(), options.kept_blobs.end(), blobs[i].name) > 0;
-    if (options.keep_blobs || is_asked_for) kept.always.push_back(i);
+    if (is_looked_at(i)) kept.always.push_back(i);
   }
   return kept;
 }

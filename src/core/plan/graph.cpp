@@ -16,6 +16,14 @@ bool GraphNode::has_loss() const {
                      [](float weight) { return weight != 0.0F; });
 }
 
+bool GraphNode::reads(std::size_t blob) const {
+  return std::find(bottoms.begin(), bottoms.end(), blob) != bottoms.end();
+}
+
+bool GraphNode::makes(std::size_t blob) const {
+  return std::find(tops.begin(), tops.end(), blob) != tops.end();
+}
+
 std::size_t NetGraph::add_blob(GraphBlob blob) {
   const std::size_t index = blobs.size();
   blob.values = blob.gradient = index;

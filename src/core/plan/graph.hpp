@@ -37,6 +37,8 @@ struct GraphNode {
 
   bool is_reorder() const { return layer == kReorder; }
   bool has_loss() const;
+  bool reads(std::size_t blob) const;
+  bool makes(std::size_t blob) const;
 };
 
 // A net without its layers and its memory: nodes in order of execution, which every plan is a

@@ -35,10 +35,6 @@ class InPlacePlanner {
   InPlacePlan plan_;
 };
 
-bool makes(const GraphNode& node, std::size_t blob) {
-  return std::find(node.tops.begin(), node.tops.end(), blob) != node.tops.end();
-}
-
 bool InPlacePlanner::spares_bottom(std::size_t node) const {
   const GraphNode& it = nodes()[node];
   const bool is_in_place =
@@ -51,7 +47,7 @@ bool InPlacePlanner::spares_bottom(std::size_t node) const {
 // Whether the node that made this one's bottom needs it as it made it.
 bool InPlacePlanner::is_kept_top(std::size_t node) const {
   for (std::size_t i = node; i-- > 0;) {
-    if (makes(nodes()[i], nodes()[node].bottoms[0])) {
+    if (nodes()[i].makes(nodes()[node].bottoms[0])) {
       return nodes()[i].needs_backward && traits_[i].keeps_top;
     }
   }
@@ -61,7 +57,7 @@ bool InPlacePlanner::is_kept_top(std::size_t node) const {
 // An input's blob must stay where its owner finds it by name.
 bool InPlacePlanner::is_written_from_outside(std::size_t blob) const {
   for (std::size_t i = 0; i < nodes().size(); ++i) {
-    if (makes(nodes()[i], blob)) return traits_[i].keeps_tops;
+    if (nodes()[i].makes(blob)) return traits_[i].keeps_tops;
   }
   return false;
 }

@@ -1,13 +1,7 @@
 #include "core/plan/slope_plan.hpp"
 
-#include <algorithm>
-
 namespace speedo {
 namespace {
-
-bool is_among(const std::vector<std::size_t>& blobs, std::size_t blob) {
-  return std::find(blobs.begin(), blobs.end(), blob) != blobs.end();
-}
 
 bool hands_gradient_on(const GraphNode& node) {
   return node.needs_backward && !node.fused.backward && !node.shapes_vary &&
@@ -25,11 +19,10 @@ std::vector<std::size_t> plan_slopes(const NetGraph& graph, const SlopeOffer& of
   std::vector<std::size_t> left_out;
   for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
     const GraphNode& it = graph.nodes[node];
-    if (!hands_gradient_on(it) || is_among(it.tops, it.bottoms[0])) continue;
+    if (!hands_gradient_on(it) || it.makes(it.bottoms[0])) continue;
     for (std::size_t before = node; before-- > 0;) {
       const GraphNode& last = graph.nodes[before];
-      const bool is_read = is_among(last.bottoms, it.bottoms[0]);
-      if (!is_read && !is_among(last.tops, it.bottoms[0])) continue;
+      if (!last.reads(it.bottoms[0]) && !last.makes(it.bottoms[0])) continue;
       if (may_be_left_out(last) && offer(node, before)) left_out.push_back(before);
       break;
     }

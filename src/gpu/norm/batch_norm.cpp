@@ -25,7 +25,7 @@ class QueuedBatchNorm final : public BatchNorm {
     SPEEDO_ASSERT(!shape_.is_fixed);
     if (is_empty()) return;
     norm_statistics(queue_, shape_, src, {gamma, beta}, {mean, variance}, coefficients());
-    norm_forward(queue_, shape_, mean, coefficients(), src, dst);
+    norm_forward(queue_, shape_, {src, addend()}, mean, coefficients(), dst);
   }
 
   void forward_fixed(const float* src, const float* mean, const float* variance, const float* gamma,
@@ -33,8 +33,10 @@ class QueuedBatchNorm final : public BatchNorm {
     SPEEDO_ASSERT(shape_.is_fixed);
     if (is_empty()) return;
     norm_fixed_statistics(queue_, shape_, variance, {gamma, beta}, coefficients());
-    norm_forward(queue_, shape_, mean, coefficients(), src, dst);
+    norm_forward(queue_, shape_, {src, addend()}, mean, coefficients(), dst);
   }
+
+  void add_next(const float* addend) override { addend_ = addend; }
 
   void backward(const BatchNormGradient& gradient) override {
     SPEEDO_ASSERT(shape_.trains_gamma || gradient.gamma_grad == nullptr);
@@ -51,6 +53,11 @@ class QueuedBatchNorm final : public BatchNorm {
   }
   bool is_empty() const { return shape_.batch * shape_.channels * shape_.spatial == 0; }
 
+  const float* addend() const {
+    SPEEDO_ASSERT(shape_.adds == (addend_ != nullptr));
+    return addend_;
+  }
+
   NormCoefficients coefficients() {
     SPEEDO_ASSERT(take_memory().has_value());
     float* const first = memory_.as_floats();
@@ -62,6 +69,7 @@ class QueuedBatchNorm final : public BatchNorm {
   Device& device_;
   BatchNormShape shape_;
   Buffer memory_;
+  const float* addend_ = nullptr;
 };
 
 }  // namespace
@@ -69,7 +77,7 @@ class QueuedBatchNorm final : public BatchNorm {
 // With fixed statistics the pass may have been in place: the sign that the ReLU took is dst's.
 BackwardReads batch_norm_reads(const BatchNormShape& shape) {
   return {.src = !shape.is_fixed || shape.trains_gamma,
-          .dst = shape.is_fixed && shape.activation.has_value()};
+          .dst = shape.is_fixed && shape.activation.has_value() && !shape.adds};
 }
 
 std::unique_ptr<BatchNorm> make_batch_norm(Queue& queue, Device& device,

@@ -104,18 +104,32 @@ struct NormForwardKernel {
   const float* mean;
   NormCoefficients by;
   Activation activation;
-  ArrayFrom src;
+  ArrayFrom src, addend;  // addend null: none
   ArrayTo dst;
   bool by_fours;
 
   SPEEDO_HOST_DEVICE int phases() const { return 1; }
   SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
-    const auto f = [&](float x, float channel_mean, float factor, float offset) {
-      return activation(ChannelNorm{channel_mean, factor, offset}(x));
+    if (addend.is_null()) {
+      normalize(lane, [](auto, auto x) { return decltype(x){}; },
+                [](float y, float) { return y; });
+    } else {
+      normalize(lane, [&](auto at, auto) { return at.load(addend); },
+                [](float y, float added) { return y + added; });
+    }
+  }
+
+ private:
+  template <class LoadAddend, class Add>
+  SPEEDO_HOST_DEVICE void normalize(const Lane& lane, const LoadAddend& load_addend,
+                                    const Add& add) const {
+    const auto f = [&](float x, float added, float channel_mean, float factor, float offset) {
+      return activation(add(ChannelNorm{channel_mean, factor, offset}(x), added));
     };
     index.for_each(lane, by_fours, [&](auto at, auto channels) {
-      at.store(dst, channels.each(f, at.load(src), channels.load(mean), channels.load(by.factor),
-                                  channels.load(by.offset)));
+      const auto x = at.load(src);
+      at.store(dst, channels.each(f, x, load_addend(at, x), channels.load(mean),
+                                  channels.load(by.factor), channels.load(by.offset)));
     });
   }
 };
@@ -134,7 +148,7 @@ struct ThroughRelu {
 };
 
 ThroughRelu through_relu(const BatchNormShape& shape) {
-  const bool is_given = shape.activation.has_value();
+  const bool is_given = shape.activation.has_value() && !shape.adds;
   return {is_given, is_given && shape.is_fixed, is_given ? shape.activation->a : 0.0F};
 }
 
@@ -236,14 +250,15 @@ void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const floa
          FixedStatisticsKernel{shape.channels, variance, from, coefficients, shape.epsilon});
 }
 
-void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,
-                  const NormCoefficients& by, const float* src, float* dst) {
+void norm_forward(Queue& queue, const BatchNormShape& shape, const NormSource& of,
+                  const float* mean, const NormCoefficients& by, float* dst) {
   const ChannelIndex index(array_of(shape), shape.layout);
-  const ArrayFrom from{src, shape.layout.type};
+  const ArrayFrom from{of.src, shape.layout.type}, addend{of.addend, shape.layout.type};
   const ArrayTo to{dst, shape.layout.type};
   launch(queue, grid_for(queue, index.count(), 4),
-         NormForwardKernel{index, mean, by, Activation(shape.activation), from, to,
-                           index.has_fours(mean, by.factor, by.offset) && are_aligned(from, to)});
+         NormForwardKernel{index, mean, by, Activation(shape.activation), from, addend, to,
+                           index.has_fours(mean, by.factor, by.offset) &&
+                               are_aligned(from, addend, to)});
 }
 
 void norm_gradient_sums(Queue& queue, const BatchNormShape& shape, const BatchNormGradient& arrays,

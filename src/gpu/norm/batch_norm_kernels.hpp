@@ -7,7 +7,7 @@
 namespace speedo::gpu {
 
 // What a pass of a batch normalization multiplies and adds, per channel, in the device's memory:
-//   dst = activation((src - mean) factor + offset)
+//   dst = activation((src - mean) factor + offset + addend, if any)
 //   src_grad = factor slope + shift + (src - mean) spread, slope: dst_grad through the activation
 struct NormCoefficients {
   float* factor;
@@ -33,8 +33,12 @@ void norm_statistics(Queue& queue, const BatchNormShape& shape, const float* src
 // The factor and the offset of a variance that is given.
 void norm_fixed_statistics(Queue& queue, const BatchNormShape& shape, const float* variance,
                            const NormParameters& from, const NormCoefficients& coefficients);
-void norm_forward(Queue& queue, const BatchNormShape& shape, const float* mean,
-                  const NormCoefficients& by, const float* src, float* dst);
+struct NormSource {
+  const float* src;
+  const float* addend;  // null: none
+};
+void norm_forward(Queue& queue, const BatchNormShape& shape, const NormSource& of,
+                  const float* mean, const NormCoefficients& by, float* dst);
 
 // Adds to the parameters' gradients, and sets shift and spread; the offset is the forward pass'.
 void norm_gradient_sums(Queue& queue, const BatchNormShape& shape, const BatchNormGradient& arrays,

@@ -95,5 +95,61 @@ TEST_CASE("nothing is fused with a node whose shapes vary, nor with several read
   CHECK(layers.asked.empty());
 }
 
+// data -> a and c, in place on c, a + c -> d, in place on d; d -> e.
+SmallGraph residual_block() {
+  SmallGraph small(5);
+  small.add({}, {0});
+  small.add({0}, {1});
+  small.add({0}, {2});
+  small.add({2}, {2});
+  small.add({1, 2}, {3});
+  small.add({3}, {3});
+  small.add({3}, {4});
+  return small;
+}
+
+TEST_CASE("the last of two branches is offered the node that joins them", "[plan]") {
+  SmallGraph small = residual_block();
+  small.graph.nodes[4].propagate = {false, true};
+  const FusionPlan plan = WillingLayers().plan(small.graph);
+  CHECK(plan.taken_over[1].empty());
+  CHECK(plan.taken_over[2] == Indices{3, 4, 5});
+  REQUIRE(plan.joints.size() == 1);
+  CHECK(plan.joints[0].other == 1);
+  apply_fusion(plan, small.graph);
+  CHECK(small.graph.nodes[2].bottoms == Indices{0, 1});
+  CHECK(small.graph.nodes[2].propagate == std::vector<bool>{true, false});
+  CHECK(small.graph.nodes[2].tops == Indices{3});
+  for (const std::size_t taken : {3, 4, 5}) {
+    CHECK(small.graph.nodes[taken].fused.forward);
+    CHECK(small.graph.nodes[taken].bottoms == Indices{3});
+    CHECK(small.graph.nodes[taken].tops == Indices{3});
+    CHECK(small.graph.nodes[taken].propagate == std::vector<bool>{true});
+  }
+}
+
+TEST_CASE("whichever branch is the last joins the other", "[plan]") {
+  SmallGraph small = residual_block();
+  std::swap(small.graph.nodes[1], small.graph.nodes[2]);
+  std::swap(small.graph.nodes[2], small.graph.nodes[3]);
+  const FusionPlan plan = WillingLayers().plan(small.graph);
+  CHECK(plan.taken_over[1] == Indices{2});
+  REQUIRE(plan.joints.size() == 1);
+  CHECK(plan.joints[0].node == 3);
+  CHECK(plan.joints[0].other == 2);
+}
+
+TEST_CASE("what is not there before, or is wanted apart, is not joined", "[plan]") {
+  SmallGraph small = residual_block();
+  SECTION("the other branch is written in between") { small.graph.nodes[3].tops = {2, 1}; }
+  SECTION("of more than two") { small.graph.nodes[4].bottoms = {1, 2, 0}; }
+  SECTION("a loss weight between") { small.graph.nodes[3].loss_weights = {1.0F}; }
+  SECTION("shapes vary") { small.graph.nodes[4].shapes_vary = true; }
+  SECTION("gradients go on in one of both") { small.graph.nodes[4].propagate = {true, false}; }
+  WillingLayers layers;
+  layers.keeps_bottom.assign(7, true);
+  CHECK(layers.plan(small.graph).joints.empty());
+}
+
 }  // namespace
 }  // namespace speedo

@@ -316,6 +316,7 @@ class ReferenceBackend final : public Backend {
     const bool is_relu = activation.kind == UnaryKind::kRelu;
     return is_relu || (producer == Producer::kConvolution && activation.kind != UnaryKind::kTanh);
   }
+  bool adds(Producer producer) const override { return producer == Producer::kBatchNorm; }
   BackwardReads backward_reads(const PoolingShape& shape) const override {
     const bool is_max = shape.method == PoolingShape::Method::kMax;
     return {.src = is_max, .dst = is_max};

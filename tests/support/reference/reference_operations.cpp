@@ -318,16 +318,22 @@ class ReferenceBatchNorm final : public BatchNorm {
     normalize(src, mean, variance, gamma, beta, dst);
   }
 
+  void add_next(const float* addend) override { addend_ = addend; }
+
   void normalize(const float* src, const float* mean, const float* variance, const float* gamma,
                  const float* beta, float* dst) {
     std::vector<float> x = read_plain(array_shape(), shape_.layout, src);
+    std::vector<float> added(x.size());
+    if (shape_.adds) added = read_plain(array_shape(), shape_.layout, addend_);
     for (std::int64_t c = 0; c < shape_.channels; ++c) {
       for_each_of(c, [&](std::int64_t i) {
         const double normal = (double{x[at(i)]} - mean[c]) / deviation(variance[c]);
         const double y = normal * (gamma == nullptr ? 1.0 : double{gamma[c]}) +
                          (beta == nullptr ? 0.0 : double{beta[c]});
+        // Rounded where it would be stored, were it not for the sum.
+        const double z = shape_.adds ? double{static_cast<float>(y) + added[at(i)]} : y;
         x[at(i)] =
-            static_cast<float>(shape_.activation ? reference_value(*shape_.activation, y) : y);
+            static_cast<float>(shape_.activation ? reference_value(*shape_.activation, z) : z);
       });
     }
     write_plain(array_shape(), shape_.layout, x.data(), dst);
@@ -379,12 +385,14 @@ class ReferenceBatchNorm final : public BatchNorm {
   }
 
   BatchNormShape shape_;
+  const float* addend_ = nullptr;
 };
 
 }  // namespace
 
 BackwardReads reference_backward_reads(const BatchNormShape& shape) {
-  return {.src = !shape.is_fixed || shape.trains_gamma, .dst = shape.activation.has_value()};
+  return {.src = !shape.is_fixed || shape.trains_gamma,
+          .dst = shape.activation.has_value() && !shape.adds};
 }
 
 std::unique_ptr<Convolution> make_reference_convolution(const ConvolutionShape& shape) {

@@ -20,10 +20,10 @@ struct NormInputs {
 };
 
 // Makes gradients 0 where the shape's ReLU might let them through or not: what is so close to its
-// edge lies on either side by rounding alone.
+// edge lies on either side by rounding alone. Behind a sum it is not the backward pass' concern.
 inline void clear_at_relu_edge(BatchNormShape shape, const NormInputs& on,
                                std::vector<float>& gradients) {
-  if (!shape.activation) return;
+  if (!shape.activation || shape.adds) return;
   shape.layout = {};
   shape.activation.reset();
   const auto reference = make_reference_backend();
