@@ -31,7 +31,7 @@ constexpr const char* kSeeds = "1..100";
 struct SimulateFlags {
   std::string strategy, workers;
   std::optional<std::string> seeds, replay;
-  int threads = 0;
+  int threads = 0, repeat_every = 1;
   bool trace = false, json = false;
 };
 
@@ -59,6 +59,7 @@ SimulateFlags simulate_flags(const OptionValues& values) {
   values.get("seeds", flags.seeds);
   values.get("replay", flags.replay);
   values.get("threads", flags.threads);
+  values.get("repeat-every", flags.repeat_every);
   values.get("trace", flags.trace);
   values.get("json", flags.json);
   return flags;
@@ -99,6 +100,7 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   }
   campaign.first_seed = seeds.first;
   campaign.last_seed = seeds.last;
+  campaign.repeat_every = static_cast<std::uint64_t>(flags.repeat_every);
   const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   campaign.threads = is_traced(flags) ? 1 : flags.threads > 0 ? flags.threads : processors;
   return campaign;

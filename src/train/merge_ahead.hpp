@@ -33,11 +33,21 @@ class MergeAhead {
   std::unique_ptr<ChunkMerge> take() { return std::move(merge_); }
 
  private:
+  // A contribution that is being written. A chunk that was there once is not asked for again: that
+  // it still is shows when it is read.
+  struct Coming {
+    std::unique_ptr<AheadReader> reader;
+    std::vector<bool> is_there;  // by chunk
+  };
+  // Chunks by contribution.
+  using Chunks = std::vector<std::vector<std::size_t>>;
+
   std::vector<std::size_t> find_ready();
+  void look(const Chunks& wanted);
 
   const MergeJob job_;  // without its id and state
   const std::uint64_t element_count_;
-  std::vector<std::unique_ptr<AheadReader>> readers_;
+  std::vector<Coming> coming_;
   std::vector<std::size_t> left_;    // in the order in which they are awaited
   std::vector<std::size_t> merged_;
   std::unique_ptr<ChunkMerge> merge_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -300,7 +301,8 @@ void RecordExchange::add(std::size_t offset, std::size_t count) {
   const std::vector<std::size_t> whole = outgoing_->tally.add(offset, count);
   if (is_cancelled()) return;
   if (!outgoing_->target) {
-    for (const std::size_t chunk : whole) put(chunk);
+    // From the end, as they are awaited.
+    for (const std::size_t chunk : std::views::reverse(whole)) put(chunk);
     if (!coming_) return;
     if (coming_->follows_chunks) {
       for (const std::size_t chunk : whole) coming_->record->allow(chunk);

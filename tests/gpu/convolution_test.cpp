@@ -505,10 +505,15 @@ TEST_CASE("weights are put in order where all arrays have channels last") {
 }
 
 TEST_CASE("rounded operands want channels last, bfloat16 arrays of it, and float32 plain ones") {
-  const std::vector<ConvolutionShape> shapes = {small_shape()};
+  std::vector<ConvolutionShape> shapes = {small_shape(8)};
   CHECK(preferred_layout(shapes, Arithmetic::kFloat32) == LayoutKind::kPlain);
   CHECK(preferred_layout(shapes, Arithmetic::kTf32) == LayoutKind::kChannelsLast);
   CHECK(preferred_layout(shapes, Arithmetic::kBfloat16) == LayoutKind::kChannelsLastBfloat16);
+  shapes.push_back(small_shape(6));
+  CHECK(preferred_layout(shapes, Arithmetic::kBfloat16) == LayoutKind::kChannelsLastBfloat16);
+  shapes.push_back(small_shape(6));
+  CHECK(preferred_layout(shapes, Arithmetic::kBfloat16) == LayoutKind::kChannelsLast);
+  CHECK(preferred_layout(shapes, Arithmetic::kTf32) == LayoutKind::kChannelsLast);
   CHECK(preferred_layout({{known_shapes().back()}}, Arithmetic::kTf32) == LayoutKind::kPlain);
 }
 

@@ -21,6 +21,7 @@ constexpr std::uint64_t kSeedsEach = 10, kFreshSeeds = 10;
 const std::uint64_t kSeedsEach = test::is_long() ? 200 : 16;
 const std::uint64_t kFreshSeeds = test::is_long() ? 1000 : 80;
 #endif
+constexpr std::uint64_t kRepeatEvery = 4;
 
 }  // namespace
 
@@ -31,6 +32,7 @@ TEST_CASE("every schedule keeps its promises under faults, and reaches its end")
     Campaign campaign;
     campaign.names = {name};
     campaign.last_seed = kSeedsEach;
+    campaign.repeat_every = kRepeatEvery;
     campaign.threads = 2;
     const CampaignResult result = run_campaign(campaign, real_parts());
     CHECK(result.seeds == kSeedsEach);
@@ -94,6 +96,7 @@ TEST_CASE("seeds that nobody has tried hold as well") {
   campaign.names = scenario_names();
   campaign.first_seed = test::fresh_seed();
   campaign.last_seed = campaign.first_seed + kFreshSeeds - 1;
+  campaign.repeat_every = kRepeatEvery;
   campaign.threads = 2;
   const CampaignResult result = run_campaign(campaign, real_parts());
   CHECK(result.seeds == kFreshSeeds);
@@ -141,6 +144,21 @@ TEST_CASE("a campaign finds the same on one thread and on several") {
   CHECK(one.seeds == 12);
   CHECK(one.events == several.events);
   CHECK(one.merges.all == several.merges.all);
+}
+
+TEST_CASE("a campaign simulates each so many-th seed twice") {
+  const auto events_of = [](std::uint64_t last_seed, std::uint64_t repeat_every) {
+    Campaign campaign;
+    campaign.names = {"async"};
+    campaign.workers = {2, 4};
+    campaign.last_seed = last_seed;
+    campaign.repeat_every = repeat_every;
+    return run_campaign(campaign, real_parts()).events;
+  };
+  const std::uint64_t of_one = events_of(1, 0), of_two = events_of(2, 0);
+  CHECK(of_one > 0);
+  CHECK(events_of(2, 1) == 2 * of_two);
+  CHECK(events_of(2, 2) == 2 * of_two - of_one);
 }
 
 TEST_CASE("a campaign stops between seeds when it is asked to") {

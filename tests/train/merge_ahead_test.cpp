@@ -12,6 +12,16 @@ namespace {
 
 constexpr std::size_t kFloats = 16 * kChunkElements + 24;
 
+// Counts what is asked of it without being read.
+class LookedAtMap : public MemoryKeyValue {
+ public:
+  void submit(KvPtr operation) override {
+    if (operation->kind == KvOperation::Kind::kGetStart) looks += 1;
+    MemoryKeyValue::submit(std::move(operation));
+  }
+  int looks = 0;
+};
+
 // Contributions of two workers to the same run of a round, put chunk by chunk.
 struct AheadFixture {
   explicit AheadFixture(const UpdateSpec& update, float clip = 0.0F) {
@@ -84,7 +94,7 @@ struct AheadFixture {
   ParameterLayout layout;
   std::size_t floats = 0;
   caffe::SolverParameter solver;
-  std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
+  std::shared_ptr<LookedAtMap> map = std::make_shared<LookedAtMap>();
   std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "m");
   std::unique_ptr<MergerEngine> engine;
   MergeJob job{};
@@ -121,6 +131,30 @@ int merge_what_is_there(MergerEngine& engine) {
   int steps = 0;
   while (engine.merge_ahead()) ++steps;
   return steps;
+}
+
+TEST_CASE("a merge that waits for one worker asks for little") {
+  AheadFixture ahead(update_of(UpdateKind::kGradientOnly));
+  const auto looks_of_a_call = [&] {
+    ahead.map->looks = 0;
+    REQUIRE_FALSE(ahead.engine->merge_ahead());
+    return ahead.map->looks;
+  };
+  const auto slots = static_cast<int>(policy_of(contribution_key(0, 1)).slots);
+  const int chunks = 17, few = 3;
+  REQUIRE(chunk_count(kFloats) == chunks);
+  ahead.begin_round(10, 10);
+  ahead.engine->expect(ahead.job);
+  CHECK(looks_of_a_call() == 2 * few * slots);
+  ahead.put(0, chunks);
+  // Some are there, in a slot that is known then; so are all others, which are looked for once.
+  CHECK(looks_of_a_call() == 2 * few * slots + chunks - few);
+  CHECK(looks_of_a_call() == few * slots);
+  ahead.put(1, 3);
+  CHECK(merge_what_is_there(*ahead.engine) > 0);
+  CHECK(looks_of_a_call() == 2);
+  ahead.finish_round();
+  CHECK(ahead.merge().begun_ahead);
 }
 
 TEST_CASE("a merge ahead of order gives the same, bit for bit") {

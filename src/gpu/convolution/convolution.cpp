@@ -26,6 +26,19 @@ double flops_of(const ConvolutionShape& shape) {
          static_cast<double>(count_of(windows));
 }
 
+// cuDNN's kernels for arrays of bfloat16 load so many neighbouring channels at once.
+constexpr std::int64_t kChannelsAtOnce = 8;
+
+// Whether the most of what is computed makes arrays that such kernels can load.
+bool suits_bfloat16_arrays(std::span<const ConvolutionShape> convolutions) {
+  double all = 0.0, suited = 0.0;
+  for (const ConvolutionShape& shape : convolutions) {
+    all += flops_of(shape);
+    if (shape.outputs % kChannelsAtOnce == 0) suited += flops_of(shape);
+  }
+  return 2.0 * suited >= all;
+}
+
 // Kernels know convolutions that are not transposed: what they are asked for.
 ConvolutionPass kernel_pass(const ConvolutionShape& shape, ConvolutionPass pass) {
   if (!shape.transposed || pass == ConvolutionPass::kBackwardWeights) return pass;
@@ -126,8 +139,9 @@ LayoutKind preferred_layout(std::span<const ConvolutionShape> convolutions,
       convolutions.begin(), convolutions.end(),
       [](const ConvolutionShape& shape) { return shape.kernel.size() <= kCudnnAxesMax; });
   if (arithmetic == Arithmetic::kFloat32 || !are_known) return LayoutKind::kPlain;
-  return arithmetic == Arithmetic::kBfloat16 ? LayoutKind::kChannelsLastBfloat16
-                                             : LayoutKind::kChannelsLast;
+  return arithmetic == Arithmetic::kBfloat16 && suits_bfloat16_arrays(convolutions)
+             ? LayoutKind::kChannelsLastBfloat16
+             : LayoutKind::kChannelsLast;
 }
 
 Result<std::unique_ptr<Convolution>> make_convolution(const ConvolutionShape& shape,

@@ -47,10 +47,11 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
     while (!stop || !stop()) {
       const std::uint64_t index = next.fetch_add(1);
       if (index >= count) return;
+      const std::uint64_t seed = campaign.first_seed + index;
       Scenario scenario =
-          draw_scenario(campaign.first_seed + index, campaign.names, campaign.workers,
-                        campaign.in_parts);
-      ProofResult result = prove(scenario, parts);
+          draw_scenario(seed, campaign.names, campaign.workers, campaign.in_parts);
+      const bool repeats = campaign.repeat_every > 0 && seed % campaign.repeat_every == 0;
+      ProofResult result = repeats ? prove(scenario, parts) : run_proof(scenario, parts);
       const std::lock_guard lock(mutex);
       all.seeds += 1;
       all.in_parts = all.in_parts || !scenario.has_shard.empty();

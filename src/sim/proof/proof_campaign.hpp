@@ -9,11 +9,12 @@
 
 namespace speedo::sim {
 
-// Many simulated trainings, a seed each; every one is simulated twice, and must go the same way.
+// Many simulated trainings, a seed each.
 struct Campaign {
   std::vector<std::string> names;       // of scenario_names()
   WorkerCounts workers;
   std::uint64_t first_seed = 1, last_seed = 1;  // both included
+  std::uint64_t repeat_every = 1;  // seeds that this divides are simulated twice; 0: none
   int threads = 1;
   bool in_parts = true;  // see draw_scenario()
 };
@@ -37,7 +38,7 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
                             const std::function<void(std::uint64_t, std::uint64_t)>& on_seed = {},
                             const std::function<bool()>& stop = {});
 
-// One seed, twice.
+// One seed, twice: it must go the same way.
 ProofResult prove(const Scenario& scenario, const ProofParts& parts);
 
 }  // namespace speedo::sim
