@@ -4,7 +4,7 @@
 
 #include <speedo/base/result.hpp>
 
-#include "train/emulated_learner.hpp"
+#include "train/trainer/emulated_learner.hpp"
 
 namespace speedo {
 

@@ -118,6 +118,12 @@ std::string to_prototxt(const protobuf::Message& message) {
   return text;
 }
 
+std::string message_text(const google::protobuf::Message& message) {
+  std::string text = message.DebugString();
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
 Result<caffe::NetParameter> parse_net_prototxt(const std::string& text, const std::string& name) {
   caffe::NetParameter net;
   if (auto parsed = parse_prototxt(text, name, net); !parsed) {

@@ -26,5 +26,7 @@ Result<caffe::SolverParameter> parse_solver_prototxt(const std::string& text,
 Result<void> parse_prototxt(const std::string& text, const std::string& name,
                             google::protobuf::Message& target);
 std::string to_prototxt(const google::protobuf::Message& message);
+// As Caffe's log shows it, without the end of the last line.
+std::string message_text(const google::protobuf::Message& message);
 
 }  // namespace speedo

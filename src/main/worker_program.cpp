@@ -41,7 +41,7 @@
 #include "main/remote_access.hpp"
 #include "measure/memory_guard.hpp"
 #include "store/shared/memory_door.hpp"
-#include "train/learner.hpp"
+#include "train/trainer/learner.hpp"
 
 namespace speedo {
 

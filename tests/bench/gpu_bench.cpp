@@ -33,7 +33,7 @@
 
 #include "caffe.pb.h"
 #include "core/kept_values.hpp"
-#include "core/quiet_steps.hpp"
+#include "core/solver/quiet_steps.hpp"
 
 namespace speedo::bench {
 namespace {

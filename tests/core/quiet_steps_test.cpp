@@ -1,7 +1,7 @@
 // Iterations whose losses stay on the device, on the GPU's double: what they leave is what others
 // leave, which wait for each loss, as those do that are displayed.
 
-#include "core/quiet_steps.hpp"
+#include "core/solver/quiet_steps.hpp"
 
 #include <cmath>
 #include <iterator>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dynamic_loss_scale.hpp"
+#include "core/solver/dynamic_loss_scale.hpp"
 #include "core/solver_support.hpp"
 #include "support/gpu/gpu_double.hpp"
 

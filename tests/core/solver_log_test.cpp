@@ -1,4 +1,4 @@
-#include "core/solver_log.hpp"
+#include "core/solver/solver_log.hpp"
 
 #include <cmath>
 #include <limits>

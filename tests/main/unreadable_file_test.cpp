@@ -14,7 +14,7 @@
 #include "cli/hybrid.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 #include "data/open_source.hpp"
-#include "measure/simulate_plan_file.hpp"
+#include "measure/simulate/simulate_plan_file.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/simulate_plan_flags.hpp"
-#include "measure/simulate_plan_chart.hpp"
-#include "measure/simulate_plan_file.hpp"
-#include "measure/simulate_plan_report.hpp"
+#include "measure/simulate/simulate_plan_chart.hpp"
+#include "measure/simulate/simulate_plan_file.hpp"
+#include "measure/simulate/simulate_plan_report.hpp"
 #include "plan_support.hpp"
 
 namespace speedo {

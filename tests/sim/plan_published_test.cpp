@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "measure/simulate_plan_file.hpp"
+#include "measure/simulate/simulate_plan_file.hpp"
 #include "plan_support.hpp"
 
 namespace speedo::sim {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "measure/simulate_recommend_report.hpp"
+#include "measure/simulate/simulate_recommend_report.hpp"
 #include "plan_support.hpp"
 #include "sim/plan/recommend.hpp"
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "measure/calibrate_buckets.hpp"
+#include "measure/calibrate/calibrate_buckets.hpp"
 #include "plan_support.hpp"
 #include "sim/plan/plan_train.hpp"
 #include "support/generated_parts.hpp"

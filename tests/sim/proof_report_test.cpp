@@ -1,4 +1,4 @@
-#include "measure/simulate_proof_report.hpp"
+#include "measure/simulate/simulate_proof_report.hpp"
 
 #include <sstream>
 #include <string>

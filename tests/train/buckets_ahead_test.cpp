@@ -1,5 +1,5 @@
 // Buckets on their way from a device that does nothing before somebody waits.
-#include "train/buckets_ahead.hpp"
+#include "train/trainer/buckets_ahead.hpp"
 
 #include <algorithm>
 #include <limits>

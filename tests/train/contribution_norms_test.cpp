@@ -1,4 +1,4 @@
-#include "train/contribution_norms.hpp"
+#include "train/merge/contribution_norms.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "train/emulated_learner.hpp"
+#include "train/trainer/emulated_learner.hpp"
 
 #include <algorithm>
 #include <atomic>

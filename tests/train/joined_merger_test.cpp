@@ -17,7 +17,7 @@
 
 #include "store/chunk_range.hpp"
 #include "train/joined_fixture.hpp"
-#include "train/merger_looks.hpp"
+#include "train/merge/merger_looks.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/parts/part_clip.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "merger_fixture.hpp"
 #include "store/chunk_range.hpp"
-#include "train/merger_engine.hpp"
+#include "train/merge/merger_engine.hpp"
 
 namespace speedo::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "train/contribution_norms.hpp"
+#include "train/merge/contribution_norms.hpp"
 #include "train/merger_fixture.hpp"
 
 namespace speedo::test {

@@ -10,7 +10,7 @@
 #include "store/shared/memory_exchange.hpp"
 #include "train/failing_store.hpp"
 #include "train/merger_fixture.hpp"
-#include "train/merger_looks.hpp"
+#include "train/merge/merger_looks.hpp"
 
 namespace speedo::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "support/kernels.hpp"
 #include "train/failing_store.hpp"
-#include "train/merger_engine.hpp"
+#include "train/merge/merger_engine.hpp"
 #include "train/merger_fixture.hpp"
 
 namespace speedo::test {

@@ -19,7 +19,7 @@
 #include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
-#include "train/learner.hpp"
+#include "train/trainer/learner.hpp"
 
 #include "trainer_cluster.hpp"
 

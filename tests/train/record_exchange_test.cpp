@@ -15,7 +15,7 @@
 #include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "store/memory_key_value.hpp"
-#include "train/trainer_exchange.hpp"
+#include "train/trainer/trainer_exchange.hpp"
 
 namespace speedo {
 namespace {

@@ -13,8 +13,8 @@
 #include <speedo/store/memory_store.hpp>
 
 #include "store/chunk_range.hpp"
-#include "train/trainer_codec.hpp"
-#include "train/trainer_exchange.hpp"
+#include "train/trainer/trainer_codec.hpp"
+#include "train/trainer/trainer_exchange.hpp"
 #include "trainer_cluster.hpp"
 
 namespace speedo {

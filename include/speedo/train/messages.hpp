@@ -23,7 +23,8 @@ inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
 inline constexpr std::uint64_t kNoSeat = UINT64_MAX;
 
-// The device of workers that only take the time of computing (src/train/emulated_learner.hpp).
+// The device of workers that only take the time of computing
+// (src/train/trainer/emulated_learner.hpp).
 inline constexpr const char* kEmulatedDevice = "emulated";
 
 // The device of mergers of a part of the weights, which train nothing: with ":K" behind it of part

@@ -10,7 +10,7 @@
 #include "cli/report/console.hpp"
 #include "cli/report/live_status.hpp"
 #include "cli/solver_file.hpp"
-#include "core/solver_log.hpp"
+#include "core/solver/solver_log.hpp"
 #include "train/job/job_solver.hpp"
 
 namespace speedo {

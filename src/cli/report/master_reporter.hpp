@@ -15,7 +15,7 @@
 #include "cli/report/curve_file.hpp"
 #include "cli/report/rate_meter.hpp"
 #include "cli/report/report.hpp"
-#include "core/smoothed_loss.hpp"
+#include "core/solver/smoothed_loss.hpp"
 
 namespace speedo {
 

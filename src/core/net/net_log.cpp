@@ -5,7 +5,7 @@
 
 #include "base/log.hpp"
 #include "core/net/net_impl.hpp"
-#include "core/solver_log.hpp"
+#include "core/prototxt.hpp"
 
 namespace speedo {
 namespace {

@@ -10,10 +10,10 @@
 namespace speedo::sim {
 namespace {
 
-// As in train/merger: how often is looked for contributions that are expected.
+// As in train/merge/merger: how often is looked for contributions that are expected.
 constexpr int kLooks = 32;
 constexpr std::chrono::milliseconds kLookPauseMin{1}, kLookPauseMax{50};
-// As in train/merge_ahead: so many chunks are looked for at once.
+// As in train/merge/merge_ahead: so many chunks are looked for at once.
 constexpr std::uint64_t kChunksLooked = 32;
 // As in train/merger_checkpoint: histories of larger nets go out with every tenth merge.
 constexpr std::uint64_t kMergesPerCheckpoint = 10;

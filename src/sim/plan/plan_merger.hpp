@@ -18,7 +18,7 @@
 
 namespace speedo::sim {
 
-// The master's merger as a plan has it (production's: train/merger, train/merge_ahead): one job at
+// The master's merger as a plan has it (production's: train/merge/merger, merge_ahead): one job at
 // a time. A merge opens its contributions, then reads, adds and writes piece by piece, each
 // overlapped with the others; when all is written the record is finished. An expected merge is
 // begun with the pieces that all of its contributions have put, looked for again and again, last

@@ -44,9 +44,9 @@ struct RunParts {
   Contributions& contributions;
 };
 
-// One run of a worker, in the order of production's trainer (train/trainer_engine): weights are
-// asked for all at once, and each bucket waited for where the first mini-batch first needs it; of
-// the last one, pieces go out when all their buckets are final, while others are computed; the
+// One run of a worker, in the order of production's trainer (train/trainer/trainer_engine): weights
+// are asked for all at once, and each bucket waited for where the first mini-batch first needs it;
+// of the last one, pieces go out when all their buckets are final, while others are computed; the
 // record is finished behind them. A rule that clips holds all of them back to the end. Elastic
 // kinds keep their weights: the centre's are read, piece by piece, to where gradients are final,
 // and the difference goes out; SpeeDO's form reads what the master made of its weights first.

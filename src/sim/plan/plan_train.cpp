@@ -12,8 +12,8 @@
 
 #include "base/answer.hpp"
 #include "train/job/job_nets.hpp"
-#include "train/merger_engine.hpp"
-#include "train/trainer_engine.hpp"
+#include "train/merge/merger_engine.hpp"
+#include "train/trainer/trainer_engine.hpp"
 
 namespace speedo::sim {
 namespace {

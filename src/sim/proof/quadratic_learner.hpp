@@ -11,7 +11,7 @@
 #include "sim/fault_ledger.hpp"
 #include "sim/process_platform.hpp"
 #include "sim/proof/quadratic.hpp"
-#include "train/learner.hpp"
+#include "train/trainer/learner.hpp"
 
 namespace speedo::sim {
 

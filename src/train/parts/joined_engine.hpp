@@ -12,7 +12,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/train/checkpoint.hpp>
 
-#include "train/merger_work.hpp"
+#include "train/merge/merger_work.hpp"
 #include "train/parts/part_seats.hpp"
 
 namespace speedo {

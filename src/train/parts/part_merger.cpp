@@ -12,7 +12,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "store/read_once.hpp"
-#include "train/merger_looks.hpp"
+#include "train/merge/merger_looks.hpp"
 
 namespace speedo {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "caffe.pb.h"
 #include "train/job/job_thread.hpp"
-#include "train/merger_engine.hpp"
+#include "train/merge/merger_engine.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/parts/neighbor_copies.hpp"
 #include "train/parts/part_clip.hpp"

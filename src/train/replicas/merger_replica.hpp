@@ -14,8 +14,8 @@
 #include <speedo/store/record_store.hpp>
 #include <speedo/train/merge_job.hpp>
 
-#include "train/chunk_merge.hpp"
-#include "train/merger_rule.hpp"
+#include "train/merge/chunk_merge.hpp"
+#include "train/merge/merger_rule.hpp"
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_gradient.hpp"
 #include "train/replicas/step_header.hpp"

@@ -7,7 +7,7 @@
 #include <speedo/core/factor_shape.hpp>
 #include <speedo/core/update_rule.hpp>
 
-#include "train/trainer_update.hpp"
+#include "train/trainer/trainer_update.hpp"
 
 namespace speedo {
 

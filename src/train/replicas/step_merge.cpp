@@ -8,8 +8,8 @@
 #include <speedo/train/merge.hpp>
 
 #include "store/chunk_range.hpp"
-#include "train/part_sum.hpp"
-#include "train/trainer_chunks.hpp"
+#include "train/merge/part_sum.hpp"
+#include "train/trainer/trainer_chunks.hpp"
 
 namespace speedo {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <speedo/store/record_store.hpp>
 
-#include "train/chunk_merge.hpp"
+#include "train/merge/chunk_merge.hpp"
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_header.hpp"
 

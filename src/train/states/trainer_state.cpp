@@ -9,7 +9,7 @@
 
 #include "base/log.hpp"
 #include "train/states/worker_state.hpp"
-#include "train/trainer_engine.hpp"
+#include "train/trainer/trainer_engine.hpp"
 
 namespace speedo {
 

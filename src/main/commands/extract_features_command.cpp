@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <speedo/backend/backend.hpp>
+
+#include "base/log.hpp"
+#include "cli/flags/caffe_flags.hpp"
+#include "cli/report/console.hpp"
+#include "cli/signals.hpp"
+#include "data/dataset_writer.hpp"
+#include "main/commands.hpp"
+#include "main/commands/extract_features_flags.hpp"
+#include "main/parts.hpp"
+#include "main/program_options.hpp"
+#include "tools/feature_stream.hpp"
+#include "tools/feature_writer.hpp"
+
+namespace speedo {
+
+namespace {
+
+Result<std::vector<FeatureWriter>> make_writers(const FeatureFlags& flags, const Net& net) {
+  std::vector<FeatureWriter> writers;
+  for (std::size_t i = 0; i < flags.blobs.size(); ++i) {
+    ConvertOptions output = flags.output;
+    output.output = flags.databases[i];
+    SPEEDO_ASSIGN(FeatureWriter writer, FeatureWriter::create(net, flags.blobs[i], output));
+    writers.push_back(std::move(writer));
+  }
+  return writers;
+}
+
+// A batch's features; each thousandth image is told of.
+Result<void> add_batch(const Net& net, std::vector<FeatureWriter>& writers) {
+  constexpr std::int64_t kToldEach = 1000;
+  for (FeatureWriter& writer : writers) {
+    const std::int64_t before = writer.count();
+    SPEEDO_TRY(writer.add_batch(net));
+    if (before / kToldEach != writer.count() / kToldEach) {
+      SPEEDO_INFO("Extracted features of {} query images for feature blob {}", writer.count(),
+                  writer.blob());
+    }
+  }
+  return {};
+}
+
+Result<void> extract(const FeatureFlags& flags, Net& net) {
+  SPEEDO_ASSIGN(std::vector<FeatureWriter> writers, make_writers(flags, net));
+  net.set_batch_span({});
+  SPEEDO_INFO("Extracting Features");
+  for (std::int64_t batch = 0; batch < flags.batches; ++batch) {
+    if (stop_requested()) return Error{ErrorCode::kUnavailable, "stopped before the last batch"};
+    SPEEDO_ASSIGN([[maybe_unused]] const float loss, net.forward());
+    SPEEDO_TRY(add_batch(net, writers));
+  }
+  for (FeatureWriter& writer : writers) {
+    SPEEDO_TRY(writer.commit());
+    SPEEDO_INFO("Extracted features of {} query images for feature blob {}", writer.count(),
+                writer.blob());
+  }
+  SPEEDO_INFO("Successfully extracted the features!");
+  return {};
+}
+
+// What a worker of extract_in_parts() does: its features go to standard output.
+Result<void> extract_part(const FeatureFlags& flags, Net& net) {
+  std::uint64_t records = 0;
+  std::vector<FeatureWriter> writers;
+  for (std::size_t i = 0; i < flags.blobs.size(); ++i) {
+    SPEEDO_ASSIGN(
+        FeatureWriter writer,
+        FeatureWriter::create(net, flags.blobs[i],
+                              make_stream_writer(stdout, static_cast<std::uint32_t>(i), records)));
+    writers.push_back(std::move(writer));
+  }
+  SPEEDO_TRY(begin_feature_stream(stdout));
+  net.set_batch_span({.first = static_cast<std::uint64_t>(flags.part->first)});
+  for (std::int64_t batch = 0; batch < flags.part->count; ++batch) {
+    SPEEDO_ASSIGN([[maybe_unused]] const float loss, net.forward());
+    for (FeatureWriter& writer : writers) SPEEDO_TRY(writer.add_batch(net));
+  }
+  return end_feature_stream(stdout, records);
+}
+
+Result<void> extract_here(const FeatureFlags& flags) {
+  SPEEDO_ASSIGN(ComputeOptions compute, settle(flags.compute));
+  // More threads than parts would divide loops otherwise than the one process did.
+  compute.parts = flags.loop_parts;
+  if (compute.parts > 0) compute.threads = std::min(compute.threads, compute.parts);
+  const TrainerParts parts = trainer_parts(compute);
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+  const std::unique_ptr<SinkFactory> sinks = make_sinks();
+  NetOptions options;
+  options.backend = backend.get();
+  options.feeds = feeds.get();
+  options.sinks = sinks.get();
+  options.trains = false;
+  options.logs_set_up = !flags.part;
+  options.kept_blobs = flags.blobs;
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_net(flags.net, Phase::kTest, options));
+  return flags.part ? extract_part(flags, *net) : extract(flags, *net);
+}
+
+}  // namespace
+
+Result<int> extract_features_command(const CommandLine& line) {
+  OptionValues values(Program::kExtractFeatures);
+  SPEEDO_ASSIGN(const Parsed parsed,
+                read_program_options(from_gflags(line.arguments, values.program()), values));
+  if (parsed == Parsed::kDone) return 0;
+  SPEEDO_ASSIGN(const FeatureFlags flags, feature_flags(values));
+
+  set_up_console(false);
+  install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
+  if (flags.device == "GPU" && !flags.compute.gpu) {
+    const std::string number = flags.device_id.empty() ? "N" : flags.device_id;
+    SPEEDO_WARN("GPU: computing on the CPU; --gpu {} computes on one", number);
+  }
+  const bool is_spread = !flags.part && (flags.workers > 1 || !flags.hosts.empty());
+  SPEEDO_TRY(is_spread ? extract_in_parts(flags) : extract_here(flags));
+  return 0;
+}
+
+}  // namespace speedo

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <speedo/base/result.hpp>
+#include <speedo/train/trainer.hpp>
+
+#include "measure/calibrate/calibrate_parts.hpp"
+#include "sim/plan/cost_cluster.hpp"
+
+namespace speedo {
+
+struct CalibrateOptions {
+  JobSpec job;
+  CalibrateParts parts;
+  std::string title;
+  ComputeOptions compute;  // its threads are the cores that the machine is said to have
+  double seconds_per_measurement = 1.5;
+};
+
+// One thing that was measured.
+struct Measurement {
+  std::string what;
+  double value = 0.0;
+  std::string unit;
+};
+
+struct Calibration {
+  sim::ClusterCosts cluster;  // of this machine alone
+  std::vector<Measurement> measurements;
+};
+
+// Measures this net on this machine: its step with one and with several threads, with as many
+// trainers as cores and with twice as many; reading, writing and merging its record in a
+// redis-server of its own; a message over the loopback; codecs, and copies in memory. Forks: call
+// it before the process has threads. Errors: those of the net and its data, and of starting Redis.
+Result<Calibration> calibrate(const CalibrateOptions& options);
+
+std::string to_text(const Calibration& calibration);
+
+}  // namespace speedo

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "train/merge/chunk_merge.hpp"
+
+namespace speedo {
+
+// The norms of contributions that are looked at whole before they are merged.
+
+// What counts as far too large: more than `factor` times the median of the last kNormsKept norms.
+// Nothing does before there are kNormsMin. The norms of outliers are kept, too: what has changed
+// for good is no outlier any more once it is half of what is kept, and one worker among three or
+// more never is. A worker that sends contributions of a usual size and a wrong direction is not
+// found.
+class NormFilter {
+ public:
+  static constexpr std::size_t kNormsKept = 64, kNormsMin = 8;
+  // 0: nothing is an outlier.
+  explicit NormFilter(double factor) : factor_(factor) {}
+  bool is_outlier(double norm) const;
+  void keep(double norm);
+  void clear() { norms_.clear(); }
+
+ private:
+  double factor_;
+  std::vector<double> norms_;  // the oldest at next_, if it is full
+  std::size_t next_ = 0;
+};
+
+// Sums up squares instead of merging: the first `element_count` elements of each contribution. The
+// same result in any order of the chunks. At fault is what is not finite.
+class NormSums : public ChunkMerge {
+ public:
+  NormSums(std::uint64_t element_count, std::size_t contributions);
+  Fault merge(std::size_t chunk, Parts parts) override;
+  void put(std::size_t /*chunk*/) override {}
+  Result<void> finish(std::string /*state*/) override { return {}; }
+  // Requires: all chunks were merged.
+  double norm(std::size_t contribution) const;
+
+ private:
+  const std::uint64_t element_count_;
+  const std::size_t contributions_;
+  std::vector<double> squares_;  // by chunk, then by contribution
+};
+
+}  // namespace speedo

@@ -1,0 +1,101 @@
+#include <speedo/base/assert.hpp>
+
+#include "store/chunk_range.hpp"
+#include "train/merge/part_sum.hpp"
+
+namespace speedo {
+namespace {
+
+class GradientMerge : public ChunkMerge {
+ public:
+  GradientMerge(const Frame& frame, MergerRule& rule)
+      : record_(frame.record),
+        next_(frame.next),
+        rule_(rule),
+        iteration_(frame.job.iteration),
+        lr_scale_(frame.job.lr_scale),
+        averages_(frame.job.mean && frame.contributions.size() > 1),
+        writer_(frame.store.write(weights_key(), frame.info)) {
+    for (const auto& contribution : frame.contributions) {
+      scales_.push_back(contribution.weight);
+    }
+  }
+
+  ~GradientMerge() override {
+    if (!finished_) rule_.take_back(record_);
+  }
+  GradientMerge(const GradientMerge&) = delete;
+  GradientMerge& operator=(const GradientMerge&) = delete;
+
+  Fault merge(std::size_t chunk, Parts parts) override {
+    const std::span<float> gradient = rule_.gradient(part_of(chunk));
+    return for_each_block(gradient.size(), [&](std::size_t offset, std::size_t count) -> Fault {
+      const std::span<float> sum = gradient.subspan(offset, count);
+      if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
+      if (averages_) merge_scaled(1.0F / static_cast<float>(scales_.size()), sum, sum);
+      return std::nullopt;
+    });
+  }
+
+  void put(std::size_t chunk) override {
+    rule_.stage(part_of(chunk));
+    if (rule_.needs_whole_gradient() || !applied_) return;
+    applied_ = apply(part_of(chunk));
+  }
+
+  Result<void> finish(std::string state) override {
+    if (rule_.needs_whole_gradient()) {
+      applied_ = apply({0, static_cast<std::int64_t>(record_.size())});
+    }
+    SPEEDO_TRY(applied_);
+    writer_->set_state(std::move(state));
+    SPEEDO_TRY(writer_->finish());
+    rule_.keep();
+    finished_ = true;
+    return {};
+  }
+
+ private:
+  Bucket part_of(std::size_t chunk) const {
+    return {static_cast<std::int64_t>(chunk * chunk_length()),
+            static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))};
+  }
+
+  // The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
+  Result<void> apply(const Bucket& bucket) {
+    SPEEDO_ASSERT(static_cast<std::size_t>(bucket.offset) % chunk_length() == 0);
+    rule_.begin(static_cast<std::int64_t>(iteration_), lr_scale_, bucket, record_);
+    const auto end = static_cast<std::size_t>(bucket.end());
+    for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
+      const std::size_t chunk = offset / chunk_length();
+      const std::span<float> next = chunk_of(next_, chunk);
+      if (!rule_.read_weights(part_of(chunk), record_, next)) {
+        return Error{ErrorCode::kNotFinite,
+                     "the update of iteration " + std::to_string(iteration_) +
+                         " makes weights that are NaN or infinite: lower the learning rate"};
+      }
+      writer_->write(chunk, next);
+      offset += next.size();
+    }
+    return {};
+  }
+
+  const std::span<const float> record_;
+  const std::span<float> next_;
+  MergerRule& rule_;
+  const std::uint64_t iteration_;
+  const float lr_scale_;
+  const bool averages_;
+  std::vector<float> scales_;
+  Result<void> applied_;
+  bool finished_ = false;
+  const std::unique_ptr<RecordWriter> writer_;
+};
+
+}  // namespace
+
+std::unique_ptr<ChunkMerge> merge_gradients(const ChunkMerge::Frame& frame, MergerRule& rule) {
+  return std::make_unique<GradientMerge>(frame, rule);
+}
+
+}  // namespace speedo

@@ -1,0 +1,52 @@
+// Replicated updates: the weights follow each merge when its step is published and told.
+
+#include <speedo/base/assert.hpp>
+#include <speedo/base/digest.hpp>
+#include <speedo/base/limits.hpp>
+
+#include "base/log.hpp"
+#include "train/merge/merger_engine.hpp"
+#include "train/replicas/factor_plan.hpp"
+
+namespace speedo {
+
+// Null: the stage's updates are not replicated.
+std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& update) const {
+  if (!update.replicated) return nullptr;
+  SPEEDO_ASSERT(update.kind == UpdateKind::kGradientOnly && !config_.shared);
+  std::vector<FactorShape> factors;
+  if (update.factors) factors = choose_factors(config_.factor_shapes, config_.expected_workers);
+  SPEEDO_INFO("replicated updates, {}",
+              describe_factors(layout_, factors, config_.expected_workers));
+  return std::make_unique<MergerReplica>(layout_, std::move(factors), *backend_);
+}
+
+// Workers begin with weights and histories.
+Result<void> MergerEngine::publish_first_replica(const Histories& histories, RecordInfo info) {
+  fill_checkpoint(histories);
+  SPEEDO_TRY(put(*store_, weights_key(), info, checkpoint_.memory()));
+  publication_.emplace(config_.platform->clock(), nullptr);
+  publication_->published(info.version);
+  check_.reset();
+  return {};
+}
+
+// Makes the weights those of version_. Error: kNotFinite, again and again.
+Result<void> MergerEngine::settle() {
+  if (!replica_ || !replica_->is_pending()) return {};
+  SPEEDO_TRY(replica_->apply(*rule_, record_.values(), record_.next(version_.value)));
+  record_.advance();
+  if (version_.value % kReplicaCheckInterval == 0) {
+    check_ = WeightsCheck{version_, checksum_of(std::as_bytes(record_.values()))};
+  }
+  return {};
+}
+
+// What readers of the whole weights are given. Requires: settled, and no publication under way.
+std::span<const float> MergerEngine::published_values() {
+  if (!replica_) return record_.values();
+  fill_checkpoint(histories());
+  return checkpoint_.memory();
+}
+
+}  // namespace speedo

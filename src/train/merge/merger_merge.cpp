@@ -1,0 +1,254 @@
+// One merge: the contributions are read, merged and written chunk by chunk (MergerPass); the
+// manifest goes last; then the next weights become the weights. A contribution at fault ends the
+// pass; the merge begins again without it, so nothing of it remains. A failed merge leaves all as
+// it was.
+
+#include "train/merge/merger_engine.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/log.hpp"
+
+namespace speedo {
+
+// Whether a record is what a worker was told to contribute. Error: kMismatch.
+Result<void> MergerEngine::check(const RecordInfo& info, const Contribution& contribution) const {
+  if (info.model != model_ || info.element_count != contribution_count()) {
+    return Error{ErrorCode::kMismatch, "it is of another model or stage"};
+  }
+  if (info.worker != contribution.worker.value) {
+    return Error{ErrorCode::kMismatch, "it is of worker " + std::to_string(info.worker)};
+  }
+  if (info.version != contribution.run.value) {
+    return Error{ErrorCode::kMismatch, "it is of run " + std::to_string(info.version)};
+  }
+  return {};
+}
+
+Result<MergerEngine::Participants> MergerEngine::open(
+    const std::vector<Contribution>& contributions, std::vector<WorkerId>& rejected) {
+  std::vector<std::string> keys;
+  for (const Contribution& contribution : contributions) {
+    keys.push_back(contribution_key(config_.term, contribution.worker.value));
+  }
+  auto readers = store_->read_all(keys);
+  Participants participants;
+  for (std::size_t i = 0; i < contributions.size(); ++i) {
+    const Contribution& contribution = contributions[i];
+    const Result<void> fit = readers[i] ? check((*readers[i])->info(), contribution)
+                                        : Result<void>(readers[i].error());
+    if (fit) {
+      participants.contributions.push_back(contribution);
+      participants.readers.push_back(std::move(*readers[i]));
+      continue;
+    }
+    const Error& error = fit.error();
+    const bool its_fault = error.code == ErrorCode::kNotFound ||
+                           error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch;
+    if (!its_fault) return error;
+    SPEEDO_WARN("contribution of worker {}, run {}, is not merged: {}", contribution.worker.value,
+                contribution.run.value, error.message);
+    rejected.push_back(contribution.worker);
+  }
+  return participants;
+}
+
+Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
+  SPEEDO_ASSERT(stage_ == job.stage);
+  if (superseded_) return *superseded_;
+  expected_.reset();
+  if (!last_made_) {
+    SPEEDO_TRY(settle());
+    auto result = merge_party(job);
+    ahead_.reset();
+    SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
+    result->check = check_;
+    if (!replica_ || !job.is_last) return result;
+    last_made_ = std::move(*result);
+  }
+  // Of a replica the last merge is told when the weights are in the store: it is made once, however
+  // often that is tried.
+  finish_publication();
+  SPEEDO_TRY(note(publish_now()));
+  return *std::exchange(last_made_, std::nullopt);
+}
+
+Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
+  MergeResult result{.version = version_};
+  std::vector<Contribution> contributions = job.contributions;
+  std::vector<double> norms;
+  if (looks_at_norms()) {
+    SPEEDO_ASSIGN(contributions, admit(std::move(contributions), result, norms));
+  }
+  while (true) {
+    SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
+    if (participants.contributions.empty() || is_refused(result)) break;
+    const bool is_where_it_must_be = !publication_ || !job.is_last || is_published_with_merge_;
+    begun_ahead_ = is_where_it_must_be && ahead_ && ahead_->fits(job, participants.readers);
+    result.begun_ahead = begun_ahead_;
+    SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, begun_ahead_));
+    if (!fault) {
+      advance(job);
+      break;
+    }
+    contributions = leave_out(*fault, participants.contributions, result);
+    if (is_refused(result)) break;
+  }
+  // A store that lost a contribution may have lost the weights, too.
+  if (!result.rejected.empty()) SPEEDO_TRY(restore_lost_weights());
+  for (const double norm : norms) norm_filter_.keep(norm);
+  result.version = version_;
+  return result;
+}
+
+// What is left without the one at fault in the pass before.
+std::vector<MergeJob::Contribution> MergerEngine::leave_out(
+    std::size_t fault, std::vector<Contribution> contributions, MergeResult& result) const {
+  const WorkerId worker = contributions[fault].worker;
+  const std::optional<std::uint64_t> place = pass_.fault_place();
+  SPEEDO_WARN("contribution of worker {} is not merged: {}", worker.value,
+              place ? "it is not finite in " + name_of_place(*place) : "it is missing or damaged");
+  result.rejected.push_back(worker);
+  if (place) result.not_finite.push_back(worker);
+  contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(fault));
+  return contributions;
+}
+
+// Of a record: the weights, and behind them histories.
+std::string MergerEngine::name_of_place(std::uint64_t element) const {
+  if (replica_) return "a gradient or a factor";
+  const auto place = static_cast<std::int64_t>(element % std::max<std::size_t>(weight_count_, 1));
+  for (const ParameterSlot& slot : layout_.slots()) {
+    if (place >= slot.offset + slot.count()) continue;
+    return fmt::format("layer '{}' (parameter {})", slot.layer, slot.index);
+  }
+  return "its padding";
+}
+
+void MergerEngine::advance(const MergeJob& job) {
+  if (replica_) {
+    replica_->merged();
+  } else {
+    record_.advance();
+  }
+  version_.value += 1;
+  state_ = job.state;
+  count_merge(job);
+}
+
+bool MergerEngine::comes_through_store(std::span<const Contribution> contributions) const {
+  return std::ranges::any_of(contributions, [this](const Contribution& each) {
+    return !config_.shared->reads_in_place(contribution_key(config_.term, each.worker.value));
+  });
+}
+
+void MergerEngine::count_merge(const MergeJob& job) {
+  checkpoint_.count_merge();
+  if (!publication_) return;
+  if (replica_) {
+    publication_->count_merge(false);
+    if (job.has_newcomers) publication_->make_due();
+    return;
+  }
+  publication_->count_merge(comes_through_store(job.contributions));
+  if (is_published_with_merge_) publication_->published(version_.value);
+}
+
+std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
+    const MergeJob& job, std::span<const Contribution> contributions) {
+  if (replica_) {
+    is_published_with_merge_ = false;
+    RecordInfo info = info_of(Version{version_.value + 1}, {});
+    info.term = config_.term;
+    return replica_->begin(job, contributions.size(), *store_, std::move(info));
+  }
+  if (publication_) {
+    is_published_with_merge_ = job.is_last || record_.memory() == nullptr ||
+                               publication_->is_with_each_merge() ||
+                               comes_through_store(job.contributions);
+    if (is_published_with_merge_) finish_publication();
+    config_.shared->set_copies(is_published_with_merge_);
+  }
+  RecordInfo info = info_of(Version{version_.value + 1}, {});
+  info.term = config_.term;
+  const ChunkMerge::Frame frame{.spec = spec(),
+                                .job = job,
+                                .contributions = contributions,
+                                .record = record_.values(),
+                                .next = record_.next(info.version),
+                                .store = *store_,
+                                .info = std::move(info)};
+  switch (spec().kind) {
+    case UpdateKind::kGradientOnly:
+      return merge_gradients(frame, *rule_);
+    case UpdateKind::kElasticMaster:
+      return merge_locals(frame, locals_);
+    case UpdateKind::kFullDelta:
+    case UpdateKind::kElastic:
+      break;
+  }
+  return merge_deltas(frame);
+}
+
+// `goes_on`: with what was merged ahead, which fits.
+// On any outcome but "no fault" weights, histories and the published record are as before.
+Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& participants,
+                                                    const MergeJob& job,
+                                                    bool goes_on) {
+  std::unique_ptr<MergeAhead> ahead = std::move(ahead_);
+  std::unique_ptr<ChunkMerge> merge;
+  std::vector<std::size_t> chunks;
+  if (goes_on) {
+    chunks = ahead->lacking();
+    merge = ahead->take();
+  } else {
+    ahead.reset();
+    for (std::size_t chunk = 0; chunk < chunk_count(contribution_count()); ++chunk) {
+      chunks.push_back(chunk);
+    }
+    merge = make_chunk_merge(job, participants.contributions);
+  }
+  merge->ordered();
+  std::vector<ChunkSource*> sources;
+  for (const auto& reader : participants.readers) sources.push_back(reader.get());
+  const MergerPass::Task task{
+      .element_count = contribution_count(), .chunks = chunks, .sources = sources};
+  SPEEDO_ASSIGN(const Fault fault, pass_.run(task, *merge));
+  if (!fault) SPEEDO_TRY(merge->finish(job.state));
+  return fault;
+}
+
+void MergerEngine::expect(const MergeJob& job) {
+  SPEEDO_ASSERT(stage_ == job.stage && !job.contributions.empty());
+  ahead_.reset();
+  expected_.reset();
+  const bool is_short = contribution_count() * sizeof(float) < config_.ahead_bytes_min;
+  if (superseded_ || is_short || looks_at_norms()) return;
+  expected_ = job;
+}
+
+// What goes wrong here goes wrong again, and is named, when the merge is ordered.
+bool MergerEngine::merge_ahead() {
+  if (!expected_) return false;
+  if (!ahead_) {
+    ahead_ = std::make_unique<MergeAhead>(
+        *store_, make_chunk_merge(*expected_, expected_->contributions), *expected_, config_.term,
+        contribution_count());
+  }
+  const auto advanced = ahead_->advance(pass_);
+  if (!advanced) forget_expected();
+  return advanced && *advanced;
+}
+
+void MergerEngine::forget_expected() {
+  ahead_.reset();
+  expected_.reset();
+}
+
+}  // namespace speedo

@@ -1,0 +1,80 @@
+#include <speedo/train/trainer.hpp>
+
+#include <atomic>
+#include <utility>
+
+#include "train/job/job_thread.hpp"
+#include "train/trainer/trainer_engine.hpp"
+
+namespace speedo {
+namespace {
+
+class ThreadTrainer : public Trainer {
+ public:
+  explicit ThreadTrainer(TrainerParts parts)
+      : parts_(std::move(parts)), thread_(*parts_.platform, "trainer", [this] {
+          return engine_ ? engine_->wait_ahead() : TrainerEngine::kNothingExpected;
+        }) {}
+
+  ~ThreadTrainer() override {
+    cancel();
+    thread_.post([this] { engine_.reset(); });  // Where it was made.
+  }
+
+  void prepare(Incarnation incarnation, std::function<void(Result<Digest>)> done) override {
+    thread_.post([this, incarnation = std::move(incarnation), done = std::move(done)] {
+      if (!engine_ || !engine_->begin_incarnation(incarnation)) {
+        engine_.reset();  // Two nets at once might not fit.
+        auto engine = TrainerEngine::create(parts_, incarnation, progress_);
+        if (!engine) return done(engine.error());
+        engine_ = std::move(engine).value();
+      }
+      done(engine_->model());
+    });
+  }
+
+  void run(TrainMessage order, std::function<void(Result<RunReport>)> done) override {
+    const std::uint64_t generation = generation_.load();
+    thread_.post([this, order, generation, done = std::move(done)] {
+      if (!engine_) {
+        return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
+      }
+      done(engine_->run(order, [this, generation] { return generation_.load() != generation; }));
+    });
+  }
+
+  void save_state(SaveStateMessage order, std::function<void(Result<void>)> done) override {
+    thread_.post([this, order, done = std::move(done)] {
+      if (!engine_) {
+        return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
+      }
+      done(engine_->save_state(order));
+    });
+  }
+
+  void cancel() override { generation_.fetch_add(1); }
+
+  void withdraw() override {
+    cancel();
+    thread_.post([this] {
+      if (engine_) engine_->withdraw();
+    });
+  }
+
+  std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
+
+ private:
+  const TrainerParts parts_;
+  std::atomic<std::uint64_t> generation_{0};  // of orders; cancel() starts the next
+  std::atomic<std::uint64_t> progress_{0};
+  std::unique_ptr<TrainerEngine> engine_;     // used by the thread alone
+  JobThread thread_;                          // last: its work uses the others
+};
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_trainer(TrainerParts parts) {
+  return std::make_unique<ThreadTrainer>(std::move(parts));
+}
+
+}  // namespace speedo

@@ -1,0 +1,193 @@
+// W: the weights as read; u: the update of a step.
+//   full delta, one step         -u           exact, where the difference of two rounded values is
+//                                             not
+//   full delta, several steps    W_after - W
+//   ... and averaged updaters    the same of weights and histories
+//   gradient only                g
+// Forward passes change statistics (BatchNorm's) in W itself: in their places u and g hold
+// W - W_after, which no rule changes before it is subtracted.
+
+#include "train/trainer/trainer_update.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include <speedo/base/assert.hpp>
+
+#include "base/simd.hpp"
+
+namespace speedo {
+namespace {
+
+using Parts = WorkerUpdate::Parts;
+
+// before = after - before
+SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) before[i] = after[i] - before[i];
+}
+
+// What is contributed lies in the gradient arena: the gradient, or the only step's update.
+class GradientUpdate : public WorkerUpdate {
+ public:
+  explicit GradientUpdate(const Parts& parts) : parts_(parts) {}
+  // The weights' memory is others' from now on.
+  ~GradientUpdate() override { parts_.exchange.expect_nothing(); }
+  GradientUpdate(const GradientUpdate&) = delete;
+  GradientUpdate& operator=(const GradientUpdate&) = delete;
+
+  Result<std::uint64_t> begin(const TrainMessage& order) override {
+    Arena& weights = parts_.learner.weights();
+    const auto arrived = [this, &weights](std::size_t offset, std::size_t count) {
+      parts_.host.land(weights, offset, count);
+    };
+    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.begin_weights(
+                                             order.version, parts_.host.landing(weights), arrived));
+    SPEEDO_TRY(keep_statistics());
+    return info.version;
+  }
+
+  Result<void> need_weights(const Bucket& bucket) override {
+    return parts_.need_weights(bucket);
+  }
+
+  bool applies_last_update() const override { return false; }
+
+  void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
+    parts_.learner.put_statistics_change_into_gradients();
+    const auto form = [this](std::size_t offset, std::size_t count) {
+      return parts_.host.part(parts_.learner.gradients(), offset, count);
+    };
+    parts_.exchange.begin_contribution(order.run, base, parts_.count(), form);
+  }
+
+  void add(const Bucket& bucket) override { parts_.add(bucket); }
+
+  Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  Arena* formed_of() const override { return &parts_.learner.gradients(); }
+
+  // Whoever computes with a chunk of the weights has not contributed it yet. A copy of an arena is
+  // not free before the contribution that lies in it is committed.
+  void expect(std::uint64_t version) override {
+    if (!parts_.host.is_direct()) return;
+    const AheadRecord next{
+        .version = version, .term = parts_.term, .element_count = parts_.count()};
+    const std::span<float> target = parts_.host.landing(parts_.learner.weights());
+    parts_.exchange.expect(weights_key(), next, target, true);
+  }
+
+  std::shared_ptr<SharedMemory> home() const override {
+    return parts_.host.shared(parts_.learner.gradients());
+  }
+  std::size_t contribution_count() const override { return parts_.count(); }
+
+ private:
+  // As the run finds them; passes change them.
+  Result<void> keep_statistics() {
+    for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
+      if (slot.is_statistic) SPEEDO_TRY(need_weights({slot.offset, slot.count()}));
+    }
+    parts_.learner.keep_statistics();
+    return {};
+  }
+
+  const Parts parts_;
+};
+
+// The change of the weights, and of the histories if they are averaged.
+class DifferenceUpdate : public WorkerUpdate {
+ public:
+  DifferenceUpdate(const Parts& parts, bool averages) : parts_(parts) {
+    arenas_.push_back(&parts.learner.weights());
+    if (averages) {
+      for (Arena* history : parts.rule->histories()) arenas_.push_back(history);
+    }
+    memory_ = HostFloats(arenas_.size() * parts.count(), parts.shares_memory);
+    before_ = memory_.values();
+  }
+  // Its memory is not used any more.
+  ~DifferenceUpdate() override { parts_.exchange.abandon(); }
+  DifferenceUpdate(const DifferenceUpdate&) = delete;
+  DifferenceUpdate& operator=(const DifferenceUpdate&) = delete;
+
+  Result<std::uint64_t> begin(const TrainMessage& order) override {
+    const auto arrived = [this](std::size_t offset, std::size_t count) {
+      for_parts(offset, count, [this](const Part& part) {
+        parts_.learner.backend().device().upload(
+            part.arena.data() + part.within, before_.subspan(part.offset, part.count));
+      });
+    };
+    SPEEDO_ASSIGN(const RecordInfo info,
+                  parts_.exchange.begin_weights(order.version, before_, arrived));
+    // Histories are used with the first bucket that is final.
+    const std::size_t weights = parts_.count();
+    SPEEDO_TRY(parts_.exchange.need_weights(weights, before_.size() - weights));
+    return info.version;
+  }
+
+  Result<void> need_weights(const Bucket& bucket) override {
+    return parts_.need_weights(bucket);
+  }
+
+  void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
+    const auto form = [this](std::size_t offset, std::size_t count) {
+      for_parts(offset, count, [this](const Part& part) {
+        const std::span<const float> after = parts_.host.part(part.arena, part.within, part.count);
+        subtract(after.data(), before_.data() + part.offset, part.count);
+      });
+      return before_.subspan(offset, count);
+    };
+    parts_.exchange.begin_contribution(order.run, base, before_.size(), form);
+  }
+
+  void add(const Bucket& bucket) override {
+    for (std::size_t arena = 0; arena < arenas_.size(); ++arena) {
+      parts_.exchange.add(arena * parts_.count() + static_cast<std::size_t>(bucket.offset),
+                          static_cast<std::size_t>(bucket.count));
+    }
+  }
+
+  Result<std::uint64_t> commit(const TrainMessage&) override { return parts_.exchange.commit(); }
+
+  Arena* formed_of() const override { return arenas_.size() == 1 ? arenas_.front() : nullptr; }
+  std::shared_ptr<SharedMemory> home() const override { return memory_.shared(); }
+  std::size_t contribution_count() const override { return before_.size(); }
+
+ private:
+  // What a range of the record covers of one arena.
+  struct Part {
+    Arena& arena;
+    std::size_t offset, within, count;  // in the record, in the arena
+  };
+  void for_parts(std::size_t offset, std::size_t count,
+                 const std::function<void(const Part&)>& visit) {
+    const std::size_t end = offset + count;
+    while (offset < end) {
+      const std::size_t within = offset % parts_.count();
+      const std::size_t length = std::min(end - offset, parts_.count() - within);
+      visit({*arenas_[offset / parts_.count()], offset, within, length});
+      offset += length;
+    }
+  }
+
+  const Parts parts_;
+  std::vector<Arena*> arenas_;
+  HostFloats memory_;
+  std::span<float> before_;  // all of it
+};
+
+}  // namespace
+
+std::unique_ptr<WorkerUpdate> make_worker_update(const UpdateSpec& spec, const Parts& parts) {
+  if (is_elastic(spec.kind)) return make_elastic_update(spec, parts);
+  const bool is_delta = spec.kind == UpdateKind::kFullDelta;
+  SPEEDO_ASSERT(!is_delta || parts.rule != nullptr);
+  if (is_delta && (spec.steps_per_run > 1 || averages_histories(spec))) {
+    return std::make_unique<DifferenceUpdate>(parts, averages_histories(spec));
+  }
+  return std::make_unique<GradientUpdate>(parts);
+}
+
+}  // namespace speedo
