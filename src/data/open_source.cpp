@@ -50,8 +50,28 @@ Result<std::vector<path>> training_batches(const path& folder) {
 Result<void> check_kind(const path& where, const SourceOptions& options, SourceKind kind,
                         const char* name) {
   if (!options.kind || options.kind == kind) return {};
-  return Error{ErrorCode::kConfig, fmt::format("'{0}' is a database of kind {1}: set backend: {1}",
-                                               where.string(), name)};
+  const char* const wanted = options.kind == SourceKind::kLmdb      ? "LMDB"
+                             : options.kind == SourceKind::kLevelDb ? "LEVELDB"
+                                                                    : "DATUMFILE";
+  return Error{ErrorCode::kConfig,
+               fmt::format("'{0}' holds a database of backend {1}, but is to be read as {2}{3}: "
+                           "write 'backend: {1}' in the layer's data_param, or give the command "
+                           "--backend {4}",
+                           where.string(), name, wanted,
+                           options.kind == SourceKind::kLevelDb ? ", Caffe's default" : "",
+                           kind == SourceKind::kLmdb ? "lmdb" : "leveldb")};
+}
+
+// `base`: of the prototxt; empty: there is none.
+Error no_source(const std::string& name, const path& base) {
+  std::string message = fmt::format("data source '{}' does not exist", name);
+  if (path(name).is_relative()) {
+    std::error_code code;
+    message += fmt::format("; its name is relative: looked for in '{}', where speedo was started",
+                           std::filesystem::current_path(code).string());
+    if (!base.empty()) message += fmt::format(", and in '{}', beside the prototxt", base.string());
+  }
+  return {ErrorCode::kNotFound, message + also_looked_in()};
 }
 
 Result<std::unique_ptr<DataSource>> open_folder(const path& where, const SourceOptions& options) {
@@ -180,10 +200,7 @@ Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                  fmt::format("data source '{}' may not be looked for: permission denied", name)};
   }
   if (name.find(',') != std::string::npos) return open_cifar(split_list(name, options.base));
-  return Error{ErrorCode::kNotFound,
-               fmt::format("data source '{}' does not exist (looked from '{}' and from '{}'{})",
-                           name, std::filesystem::current_path(code).string(),
-                           options.base.string(), also_looked_in())};
+  return no_source(name, options.base);
 }
 
 }  // namespace speedo

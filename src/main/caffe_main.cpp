@@ -8,10 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <speedo/gpu/gpu_devices.hpp>
 
+#include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/flags/caffe_flags.hpp"
@@ -39,6 +41,8 @@ constexpr const char* kUsage =
     "  -sigint_effect, -sighup_effect   snapshot, stop or none (train)\n"
     "  -gpu            the number of the GPU to compute on; of several the first, all is 0.\n"
     "                  Without a GPU that can be used: says so, and computes on the CPU\n"
+    "  -flagfile       a file of such flags, one a line: -name=value\n"
+    "  -help, -helpshort, -version   this text, and the version; the exit code is 0\n"
     "\n"
     "`caffe train --help` and the like list what else the command takes: it is `speedo train`.\n";
 
@@ -80,6 +84,10 @@ bool takes_value(const std::string& name) {
 
 std::string name_of(const std::string& flag) { return squash(flag.substr(0, flag.find('='))); }
 
+// Those of gflags that are answered by the usage, whatever the command. `caffe COMMAND -help` is
+// the command's.
+bool asks_for_usage(const std::string& name) { return name == "helpshort" || name == "helpfull"; }
+
 // Whether a command knows the flag, or all do.
 bool is_known(const std::string& name) {
   if (is_caffes(name) || name == "help" || name == "h" || name == "version") return true;
@@ -106,10 +114,32 @@ CaffeLine take_apart(const std::vector<std::string>& arguments) {
   return line;
 }
 
+// Numbers between commas, "all", or nothing: then the solver file says where to compute.
+Result<std::string> value_of_gpu(const std::vector<std::string>& flag) {
+  const std::size_t equals = flag.front().find('=');
+  const bool is_behind = flag.size() > 1;
+  if (!is_behind && equals == std::string::npos) {
+    return usage_error("-gpu needs a value: the number of a GPU, or all");
+  }
+  std::string value = is_behind ? flag.back() : flag.front().substr(equals + 1);
+  if (value.empty() || value == "all") return value;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t comma = std::min(value.find(',', begin), value.size());
+    const std::string_view number = std::string_view(value).substr(begin, comma - begin);
+    const auto gpu = parse_number<int>(number);
+    if (!gpu || *gpu < 0) {
+      return usage_error(
+          "-gpu takes the number of a GPU, several with commas between them, or all, not '" +
+          value + "'");
+    }
+    begin = comma + 1;
+  }
+  return value;
+}
+
 // Caffe's scripts name a GPU whatever the machine has.
-std::optional<std::string> usable_gpu(const std::vector<std::string>& flag) {
-  std::string wanted = flag.size() > 1 ? flag.back() : flag.front();
-  wanted = wanted.substr(wanted.rfind('=') + 1);
+std::optional<std::string> usable_gpu(const std::string& wanted) {
+  if (wanted.empty()) return std::nullopt;
   const std::string first = wanted == "all" ? "0" : wanted.substr(0, wanted.find(','));
   if (const auto devices = gpu_devices(); !devices) {
     std::fprintf(stderr, "caffe: -gpu %s: %s; computing on the CPU\n", wanted.c_str(),
@@ -132,15 +162,24 @@ bool is_given_again(const CaffeLine& line, std::size_t flag) {
                      is_same);
 }
 
+Result<void> check_gpu(const CaffeLine& line) {
+  for (std::size_t i = 0; i < line.flags.size(); ++i) {
+    if (name_of(line.flags[i].front()) != "gpu" || is_given_again(line, i)) continue;
+    SPEEDO_TRY(value_of_gpu(line.flags[i]));
+  }
+  return {};
+}
+
 // What the command takes of the line: not what Caffe has for other commands.
-std::vector<std::string> arguments_for(const CaffeCommand& command, const CaffeLine& line) {
+Result<std::vector<std::string>> arguments_for(const CaffeCommand& command, const CaffeLine& line) {
   std::vector<std::string> arguments;
   for (std::size_t i = 0; i < line.flags.size(); ++i) {
     const std::vector<std::string>& flag = line.flags[i];
     const std::string name = name_of(flag.front());
     if (is_given_again(line, i)) continue;
     if (name == "gpu") {
-      if (const auto gpu = usable_gpu(flag)) arguments.push_back("--gpu=" + *gpu);
+      SPEEDO_ASSIGN(const std::string value, value_of_gpu(flag));
+      if (const auto gpu = usable_gpu(value)) arguments.push_back("--gpu=" + *gpu);
       continue;
     }
     if (is_caffes(name) && find_option(name, command.program) == nullptr) continue;
@@ -158,21 +197,32 @@ Error no_command(const std::string& name) {
                      " (caffe --help lists the commands)");
 }
 
+template <class Predicate>
+bool has_flag(const CaffeLine& line, const Predicate& is_it) {
+  return std::any_of(line.flags.begin(), line.flags.end(),
+                     [&](const auto& flag) { return is_it(name_of(flag.front())); });
+}
+
 // Flags alone: help or version, or a command that was left out.
 Result<int> without_command(const CaffeLine& line) {
-  const std::string first = line.flags.empty() ? "" : name_of(line.flags.front().front());
-  if (first == "version") {
+  if (has_flag(line, [](const std::string& name) { return name == "version"; })) {
     std::printf("%s\n", version().c_str());
     return 0;
   }
-  const bool asked = first == "help" || first == "h";
+  const bool asked =
+      has_flag(line, [](const std::string& name) { return name == "help" || name == "h"; });
   std::fputs(kUsage, asked ? stdout : stderr);
   if (asked) return 0;
   return usage_error("a command is missing: train, test, time or device_query");
 }
 
 Result<int> run_caffe(const std::vector<std::string>& arguments, const ProcessSecrets& secrets) {
-  const CaffeLine line = take_apart(arguments);
+  SPEEDO_ASSIGN(const std::vector<std::string> all, with_flag_files(arguments));
+  const CaffeLine line = take_apart(all);
+  if (has_flag(line, asks_for_usage)) {
+    std::fputs(kUsage, stdout);
+    return 0;
+  }
   if (line.words.empty()) return without_command(line);
   const std::string& name = line.words.front();
   // What stands behind a flag that is not known may be its value: the command names the flag.
@@ -183,9 +233,14 @@ Result<int> run_caffe(const std::vector<std::string>& arguments, const ProcessSe
     return usage_error("'" + line.words[1] + "' stands behind the command '" + name +
                        "', which takes flags alone");
   }
-  if (name == "device_query") return device_query_command({{}, secrets});
+  if (name == "device_query") {
+    SPEEDO_TRY(check_gpu(line));
+    return device_query_command({{}, secrets});
+  }
   for (const CaffeCommand& command : kCaffeCommands) {
-    if (name == command.name) return command.function({arguments_for(command, line), secrets});
+    if (name != command.name) continue;
+    SPEEDO_ASSIGN(std::vector<std::string> own, arguments_for(command, line));
+    return command.function({std::move(own), secrets});
   }
   return no_command(name);
 }

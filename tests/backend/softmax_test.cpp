@@ -83,6 +83,20 @@ TEST_CASE("a label that is no class is reported with its place") {
   REQUIRE(ignored.bad_index == 1);
 }
 
+TEST_CASE("no probability is above 1, and so no softmax loss below 0") {
+  const SoftmaxShape shape = any_shape();
+  const std::int64_t count = shape.outer * shape.classes * shape.inner;
+  const float range = GENERATE(1e-7F, 0.5F, 20.0F, 1e4F);
+  Workbench bench(test::make_backend(1));
+  float* probability = bench.blank(count);
+  bench.backend().softmax_forward(shape, bench.put(test_values(count, -range, range)), probability);
+  for (const float p : bench.get(probability, count)) REQUIRE(p <= 1.0F);
+  const auto labels =
+      bench.put(std::vector<float>(static_cast<std::size_t>(shape.outer * shape.inner), 0.0F));
+  const auto loss = bench.backend().softmax_loss(shape, probability, labels, std::nullopt);
+  REQUIRE(loss.sum >= 0.0);
+}
+
 TEST_CASE("a NaN score gives a NaN loss") {
   Workbench bench(test::make_backend(1));
   float* probability = bench.put({1.0F, std::numeric_limits<float>::quiet_NaN(), 2.0F});

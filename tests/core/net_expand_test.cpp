@@ -162,6 +162,27 @@ TEST_CASE("a test net shares the weights of an expanded layer that has other ste
         layer_of(*net, "steps/out0").layer->parameters()[0]->data());
 }
 
+TEST_CASE("an expanded layer of the test net alone has weights of its own") {
+  const auto net = make_net(start() + loss("ip", "label"), steps_options());
+  NetOptions options = steps_options();
+  options.phase = Phase::kTest;
+  options.trains = false;
+  options.share_parameters = net.get();
+  const auto test = make_net(start() + steps_layer(2) + loss("y", "label"), options);
+  const auto first_of = [&](Net& it) {
+    return layer_of(it, "steps/out0").layer->parameters()[0]->data();
+  };
+  CHECK(first_of(*test) == layer_of(*test, "steps/out1").layer->parameters()[0]->data());
+  CHECK(values_of(first_of(*test), 1)[0] != 0.0F);
+  caffe::NetParameter weights;
+  test->to_proto(weights, false);
+  options.seed += 1;
+  const auto other = make_net(start() + steps_layer(3) + loss("y", "label"), options);
+  CHECK(values_of(first_of(*other), 9) != values_of(first_of(*test), 9));
+  REQUIRE(other->copy_weights_from(weights).has_value());
+  CHECK(values_of(first_of(*other), 9) == values_of(first_of(*test), 9));
+}
+
 TEST_CASE("multipliers and loss weights of an expanded layer reach its parts") {
   const std::string more =
       "param { lr_mult: 0 } param { lr_mult: 2 name: 'mine' } loss_weight: 0.5";
@@ -191,8 +212,9 @@ TEST_CASE("what is wrong with an expanded layer is told with its name") {
         "layer 'steps' (Steps): has 4 param entries, but only 3 parameters");
   CHECK(message(start() + steps_layer(2, "loss_weight: 1 loss_weight: 1")) ==
         "layer 'steps' (Steps): loss_weight must be given for all 1 tops or for none, not 2 times");
-  CHECK(message(start() + steps_layer(2, "propagate_down: true")).find("propagate_down") !=
-        std::string::npos);
+  CHECK(message(start() + steps_layer(2, "propagate_down: true propagate_down: true")) ==
+        "layer 'steps' (Steps): propagate_down must be given for all 1 bottoms or for none, not 2 "
+        "times");
   CHECK(message(start() + "layer { name: 's' type: 'Steps' bottom: 'ip' top: 'ip' }") ==
         "layer 's' (Steps): cannot work in place; give its top a name of its own");
   CHECK(message(start() + steps_layer(2) +
@@ -214,6 +236,26 @@ TEST_CASE("an expanded layer takes another batch, but not a shape that it was no
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().message.find("layer 'spp' (SPP): stands for layers that were made for "
                                      "other shapes") == 0);
+}
+
+TEST_CASE("propagate_down of an expanded layer is that of the layers that read its bottoms") {
+  const auto text = [](const std::string& spp) {
+    return input("data", "dim: 2 dim: 1 dim: 8 dim: 8") + input("label", "dim: 2 dim: 3") +
+           "layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' convolution_param { "
+           "num_output: 2 kernel_size: 3 weight_filler { type: 'xavier' } } }\n"
+           "layer { name: 'spp' type: 'SPP' bottom: 'c' top: 'y' " +
+           spp + " }\n" + product("x", "y") + loss("x", "label");
+  };
+  for (const std::string levels : {"1", "3"}) {
+    const std::string pyramid = "spp_param { pyramid_height: " + levels + " }";
+    CHECK(layer_of(*make_net(text(pyramid)), "c").needs_backward);
+    CHECK(layer_of(*make_net(text(pyramid + " propagate_down: true")), "c").needs_backward);
+    const auto cut = make_net(text(pyramid + " propagate_down: false"));
+    CHECK_FALSE(layer_of(*cut, "c").needs_backward);
+    CHECK(layer_of(*cut, "x").needs_backward);
+    REQUIRE(cut->forward().has_value());
+    cut->backward();
+  }
 }
 
 TEST_CASE("SPP refuses what it cannot pool") {

@@ -157,8 +157,81 @@ TEST_CASE("a test net uses the training net's weights", "[parameters]") {
   const auto refused = [&](const std::string& other) {
     return net_error(other, options).code == ErrorCode::kMismatch;
   };
-  CHECK(refused(kFourInputs + product("b", "data")));
   CHECK(refused(kFourInputs + product("a", "data", "", 5)));
+  CHECK(refused(input("in", "dim: 2 dim: 4") + product("data", "in")));  // there an Input
+}
+
+// What the layer computes from the same input in every call.
+std::vector<float> output_of(Net& net, const std::string& top) {
+  test_backend().device().upload(net.blob("data")->data(), {{1, 2, -1, 0.5F, 0.3F, -2, 1, 1}});
+  REQUIRE(net.forward().has_value());
+  return values_of(net.blob(top)->data(), net.blob(top)->count());
+}
+
+TEST_CASE("a layer of the test net alone has weights of its own", "[parameters]") {
+  const auto train = make_net(kFourInputs + product("a", "data"));
+  NetOptions options = net_options(Phase::kTest);
+  options.share_parameters = train.get();
+  options.trains = false;
+  options.keep_blobs = true;
+  const std::string text = kFourInputs + product("a", "data") + product("alone", "data");
+  const auto test = make_net(text, options);
+  CHECK(test->weights().data() == train->weights().data());
+  CHECK(test->layout().slots().size() == 2);
+  CHECK(layer_of(*test, "alone").slots.empty());
+  CHECK(test->memory().parameter_bytes == 32 * 4);  // 12 and 3 floats, and what fills 64 bytes
+  CHECK(test->memory().parameter_grad_bytes == 0);
+
+  const auto shared_before = output_of(*test, "a"), before = output_of(*test, "alone");
+  CHECK(before[0] != 0.0F);
+  CHECK(before != shared_before);
+  CHECK(output_of(*make_net(text, options), "alone") == before);  // the seed's
+  options.seed += 1;
+  CHECK(output_of(*make_net(text, options), "alone") != before);
+
+  test_backend().fill(train->weights().size(), 1.0F, train->weights().data());
+  CHECK(output_of(*test, "a") != shared_before);
+  CHECK(output_of(*test, "alone") == before);
+}
+
+TEST_CASE("a file gives weights to what a test net has alone, and to nothing that it shares",
+          "[weights]") {
+  const auto train = make_net(kFourInputs + product("a", "data"));
+  NetOptions options = net_options(Phase::kTest);
+  options.share_parameters = train.get();
+  options.keep_blobs = true;
+  const std::string text = kFourInputs + product("a", "data") + product("alone", "data");
+  const auto test = make_net(text, options);
+  const auto weights = values_of(train->weights().data(), train->weights().size());
+  NetOptions other = net_options(Phase::kTest);
+  other.seed = 77;
+  other.keep_blobs = true;
+  const auto source = make_net(text, other);
+  caffe::NetParameter file;
+  source->to_proto(file, false);
+  REQUIRE(test->copy_weights_from(file).has_value());
+  CHECK(values_of(train->weights().data(), train->weights().size()) == weights);
+  CHECK(output_of(*test, "alone") == output_of(*source, "alone"));
+  caffe::NetParameter written;
+  test->to_proto(written, false);
+  CHECK(written.layer(3).SerializeAsString() == file.layer(3).SerializeAsString());
+  file.mutable_layer(3)->mutable_blobs(0)->mutable_shape()->set_dim(0, 9);
+  CHECK(test->copy_weights_from(file).error().code == ErrorCode::kMismatch);
+}
+
+TEST_CASE("a layer of the test net alone cannot share what is trained", "[parameters]") {
+  const auto train = make_net(kFourInputs + shared("a", "data"));
+  NetOptions options = net_options(Phase::kTest);
+  options.share_parameters = train.get();
+  const Error error = net_error(kFourInputs + shared("a", "data") + shared("b", "a"), options);
+  CHECK(error.code == ErrorCode::kMismatch);
+  CHECK(error.message.find("layer 'b'") != std::string::npos);
+  CHECK(error.message.find("'w'") != std::string::npos);
+  const std::string among_themselves =
+      product("b", "data", "param { name: 'v' }", 4) + product("c", "b", "param { name: 'v' }", 4);
+  const auto test = make_net(kFourInputs + shared("a", "data") + among_themselves, options);
+  CHECK(layer_of(*test, "b").layer->parameters()[0]->data() ==
+        layer_of(*test, "c").layer->parameters()[0]->data());
 }
 
 TEST_CASE("a test net shares what layers of other shapes share in the training net",

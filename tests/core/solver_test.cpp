@@ -9,6 +9,7 @@
 #include <speedo/core/solver.hpp>
 
 #include "core/net_support.hpp"
+#include "core/smoothed_loss.hpp"
 #include "core/solver_support.hpp"
 
 namespace speedo {
@@ -109,6 +110,30 @@ TEST_CASE("tests do not change what is trained", "[solver]") {
   REQUIRE(plain->step(20));
   REQUIRE(tested->step(20));
   CHECK(weights_of(*plain) == weights_of(*tested));
+}
+
+TEST_CASE("tests may have a layer of their own, with weights that nothing trains", "[solver]") {
+  World world;
+  caffe::SolverParameter message = small_solver("test_iter: 3 test_interval: 2 max_iter: 4");
+  message.mutable_net_param()->MergeFrom(
+      net_message(product("probe", "data", "include { phase: TEST }", 1)));
+  const auto plain = world.solver(small_solver("max_iter: 4"));
+  const auto probed = world.solver(message);
+  const auto first = probed->test_all();
+  REQUIRE(plain->solve());
+  REQUIRE(probed->solve());
+  CHECK(weights_of(*plain) == weights_of(*probed));
+  const auto probe_of = [](const TestScores& test) {
+    std::vector<float> values;
+    for (const auto& score : test.scores) {
+      if (score.name == "probe") values.push_back(score.value);
+    }
+    return values;
+  };
+  REQUIRE(first.has_value());
+  REQUIRE(probe_of((*first)[0]).size() == 8);
+  CHECK(probe_of((*first)[0])[0] != 0.0F);
+  CHECK(probe_of((*first)[0]) == probe_of(probed->last_scores()[0]));
 }
 
 TEST_CASE("every test of a net sees the same batches", "[solver]") {
@@ -454,11 +479,28 @@ TEST_CASE("solver fields that make no sense are refused by name", "[solver]") {
   World world;
   for (const char* field : {"display", "snapshot", "test_interval", "max_iter", "average_loss"}) {
     INFO(field);
-    const caffe::SolverParameter message = small_solver(std::string(field) + ": -1");
+    const caffe::SolverParameter message =
+        small_solver("test_iter: 1 " + std::string(field) + ": -1");
     const auto made = Solver::create(message, world.options(), {});
     REQUIRE(!made);
     CHECK(made.error().code == ErrorCode::kConfig);
     CHECK(made.error().message.find(field) != std::string::npos);
+  }
+  const auto untested = world.solver(small_solver("max_iter: 2 test_interval: -1"));
+  CHECK(untested->solve());
+  CHECK(untested->iteration() == 2);
+}
+
+TEST_CASE("a mean of losses lies among them, though it is kept in float", "[solver]") {
+  for (const std::size_t window : {1, 3}) {
+    SmoothedLoss mean(window);
+    CHECK(mean.value() == 0.0F);
+    for (const float loss : {2.3F, 0.7F, 1.1e-3F, 5.1F, 0.3F, 0.1F}) mean.add(loss);
+    CHECK(mean.value() >= 0.1F);
+    for (int i = 0; i < 3; ++i) mean.add(0.0F);
+    CHECK(mean.value() == 0.0F);
+    mean.add(std::numeric_limits<float>::quiet_NaN());
+    CHECK(std::isnan(mean.value()));
   }
 }
 

@@ -107,6 +107,17 @@ TEST_CASE("ImageData: shuffled, each epoch has each record once, and the same ag
   CHECK(next == std::vector<float>{0, 10, 20, 30, 40, 50, 60, 70});
 }
 
+TEST_CASE("ImageData: a label may have a sign, and zeros behind a point") {
+  const TempDir folder;
+  write_images(folder, 1);
+  write_bytes(
+      folder / "list.txt",
+      "image 0.pgm +1\nimage 0.pgm 2.0\nimage 0.pgm -3\nimage 0.pgm 4.\nimage 0.pgm -5.00\n");
+  const auto feed = open_feed(folder, "batch_size: 5");
+  REQUIRE(feed);
+  CHECK(labels_of(**feed, 1) == std::vector<float>{1, 2, -3, 4, -5});
+}
+
 TEST_CASE("ImageData: what cannot be read is named, with the list's line") {
   const TempDir folder;
   check_error(open_feed(folder, ""), ErrorCode::kNotFound, "list.txt");
@@ -116,6 +127,10 @@ TEST_CASE("ImageData: what cannot be read is named, with the list's line") {
   check_error(open_feed(folder, ""), ErrorCode::kNotFound, "line 2: ");
   write_bytes(folder / "list.txt", "none.pgm cat\n");
   check_error(open_feed(folder, ""), ErrorCode::kData, "line 1 has the label 'cat'");
+  for (const std::string bad : {"1.5", "+-1", "--1", "1e2", ".", "+", "1.0.0", "99999999999"}) {
+    write_bytes(folder / "list.txt", "none.pgm " + bad + "\n");
+    check_error(open_feed(folder, ""), ErrorCode::kData, "has the label '" + bad + "'");
+  }
   write_bytes(folder / "bad.png", "\x89PNG and no more");
   write_bytes(folder / "list.txt", "bad.png 1\n");
   check_error(open_feed(folder, ""), ErrorCode::kData, "'bad.png' holds an encoded image that");

@@ -157,7 +157,14 @@ TEST_CASE("CIFAR binaries of a wrong size or with a wrong label are refused") {
 
 TEST_CASE("a source that cannot be told or read is a named error") {
   const TempDir folder;
-  check_error(open_source((folder / "none").string(), {}), ErrorCode::kNotFound, "does not exist");
+  const std::string none = (folder / "none").string();
+  CHECK(open_source(none, {}).error().message == "data source '" + none + "' does not exist");
+  const std::string here = std::filesystem::current_path().string();
+  CHECK(open_source("none", {}).error().message ==
+        "data source 'none' does not exist; its name is relative: looked for in '" + here +
+            "', where speedo was started");
+  check_error(open_source("none", {.base = folder.path()}), ErrorCode::kNotFound,
+              ", and in '" + folder.path().string() + "', beside the prototxt");
   check_error(open_source(folder.path().string(), {}), ErrorCode::kData, "neither data.mdb");
   std::filesystem::create_directory(folder / "ldb");
   write_bytes(folder / "ldb" / "CURRENT", "MANIFEST-000001\n");
@@ -165,7 +172,11 @@ TEST_CASE("a source that cannot be told or read is a named error") {
               "MANIFEST-000001");
   write_numbered(folder / "lmdb", RecordFormat::kLmdb, 3);
   check_error(open_source((folder / "lmdb").string(), {.kind = SourceKind::kDatumfile}),
-              ErrorCode::kConfig, "backend: LMDB");
+              ErrorCode::kConfig,
+              "lmdb' holds a database of backend LMDB, but is to be read as DATUMFILE: write "
+              "'backend: LMDB' in the layer's data_param, or give the command --backend lmdb");
+  check_error(open_source((folder / "lmdb").string(), {.kind = SourceKind::kLevelDb}),
+              ErrorCode::kConfig, "read as LEVELDB, Caffe's default: write 'backend: LMDB'");
   check_error(open_source("/dev/null", {}), ErrorCode::kData, "neither a file nor a folder");
   // A relative name is found beside the prototxt too.
   const auto found = open_source("lmdb", {.base = folder.path()});

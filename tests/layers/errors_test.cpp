@@ -140,7 +140,7 @@ const std::vector<WrongLayer> kCases{
     {"type: 'Concat'", {{2, 3}, {2}}, 1, "must agree"},
     {"type: 'Concat' concat_param { axis: 1 concat_dim: 1 }", {{2, 3}}, 1, "not both"},
     {"type: 'Concat' concat_param { concat_dim: 4294967295 }", {{2, 3}}, 1, "does not exist"},
-    {"type: 'Flatten' flatten_param { axis: 2 end_axis: 1 }", {{2, 3, 4}}, 1, "after end_axis 1"},
+    {"type: 'Flatten' flatten_param { axis: 2 end_axis: 0 }", {{2, 3, 4}}, 1, "after end_axis 0"},
     {"type: 'Eltwise'", {{2, 3}}, 1, "takes at least 2 bottom(s)"},
     {"type: 'Eltwise'", {{2, 3}, {3, 2}}, 1, "one shape"},
     {"type: 'Eltwise' eltwise_param { coeff: 1 }", {{2}, {2}}, 1, "given 1 times for 2 bottoms"},
@@ -312,6 +312,13 @@ TEST_CASE("a layer that cannot work in place says so") {
                                  "type: 'Embed' embed_param { num_output: 1 input_dim: 1 }"}) {
     LayerFixture it(text, test::make_backend(1));
     const auto built = it.build({{1, 3, 2, 2}}, 1, true);
+    REQUIRE_FALSE(built.has_value());
+    REQUIRE(built.error().message.find("cannot work in place") != std::string::npos);
+  }
+  for (const std::string operation : {"SUM", "PROD", "MAX"}) {
+    LayerFixture it("type: 'Eltwise' eltwise_param { operation: " + operation + " }",
+                    test::make_backend(1));
+    const auto built = it.build({{3, 2}, {3, 2}}, 1, true);
     REQUIRE_FALSE(built.has_value());
     REQUIRE(built.error().message.find("cannot work in place") != std::string::npos);
   }

@@ -45,6 +45,26 @@ TEST_CASE("Reshape: 0 copies, -1 takes what is left, others are replaced") {
   REQUIRE(it.top(0).grad() == it.bottom(0).grad());
 }
 
+TEST_CASE("Flatten joins the axes between two; without any it puts in one of 1") {
+  struct Case {
+    const char* options;
+    Shape bottom, top;
+  };
+  const Case one = GENERATE(values<Case>({
+      {"", {2, 3, 4}, {2, 12}},
+      {"axis: 0", {2, 3, 4}, {24}},
+      {"axis: 1 end_axis: 1", {2, 3, 4}, {2, 3, 4}},
+      {"axis: 2 end_axis: 1", {2, 3, 4}, {2, 3, 1, 4}},
+      {"axis: 1 end_axis: -3", {2, 3, 4}, {2, 1, 3, 4}},
+  }));
+  CAPTURE(one.options);
+  LayerFixture it("type: 'Flatten' flatten_param { " + std::string(one.options) + " }",
+                  test::make_backend(1));
+  REQUIRE(it.build({one.bottom}, 1).has_value());
+  REQUIRE(it.top(0).shape() == one.top);
+  REQUIRE(it.top(0).data() == it.bottom(0).data());
+}
+
 TEST_CASE("Slice cuts, and puts gradients together") {
   LayerFixture it("type: 'Slice' slice_param { slice_point: 1 slice_point: 3 }",
                   test::make_backend(1));

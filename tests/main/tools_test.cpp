@@ -359,7 +359,11 @@ TEST_CASE("draw_net writes a graph, and a picture where Graphviz is") {
   CHECK(graph.find("\"relu1_ReLU\" [label=\"relu1\\n(ReLU)\", shape=record, style=filled, "
                    "fillcolor=\"#90EE90\"];") != std::string::npos);
   CHECK(graph.find("accuracy") == std::string::npos);
-  CHECK(place.run({"speedo", "draw_net", net, place.file("net")}).exit_code == 2);
+  for (const std::string output : {"net", "net.", "net.jpgg", "net.svg.old"}) {
+    const Outcome refused = place.run({"speedo", "draw_net", net, place.file(output)});
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.error_line().find(".dot, .gv, .svg") != std::string::npos);
+  }
   const Outcome drawn = place.run({"speedo", "draw_net", net, place.file("net.svg")});
   if (drawn.exit_code == 0) {
     CHECK(place.read("net.svg").find("<svg") != std::string::npos);
@@ -414,9 +418,41 @@ TEST_CASE("caffe: errors have exit codes that are not 0, and the usage tells the
   const Outcome none = place.run({"caffe"});
   CHECK(none.exit_code == 2);
   CHECK(none.errors.find("device_query") != std::string::npos);
+  for (const char* flag : {"-helpshort", "-helpfull"}) {
+    const Outcome usage = place.run({"caffe", flag, "train"});
+    CHECK(usage.exit_code == 0);
+    CHECK(usage.output.find("usage: caffe <command> <args>") == 0);
+  }
+  CHECK(place.run({"caffe", "-gpu", "0", "-version"}).exit_code == 0);
   const Outcome help = place.run({"caffe", "--help"});
   CHECK(help.exit_code == 0);
   CHECK(help.output.find("usage: caffe <command> <args>") == 0);
+}
+
+TEST_CASE("caffe: -gpu takes numbers, all or nothing; -flagfile is a part of the line") {
+  Context place;
+  const std::string solver = place.write_solver();
+  const auto error_with = [&](const std::vector<std::string>& gpu) {
+    std::vector<std::string> line = {"caffe", "train", "-solver", solver};
+    line.insert(line.end(), gpu.begin(), gpu.end());
+    const Outcome refused = place.run(line);
+    CHECK(refused.exit_code == 2);
+    return refused.error_line();
+  };
+  CHECK(error_with({"-gpu"}).find("-gpu needs a value") != std::string::npos);
+  for (const char* value : {"x", "0,", "-1", "0,all", "1.5", " "}) {
+    CHECK(error_with({std::string("-gpu=") + value}).find("-gpu takes the number of a GPU") !=
+          std::string::npos);
+  }
+  CHECK(place.run({"caffe", "device_query", "-gpu", "x"}).exit_code == 2);
+  const std::string flags = place.write("flags", "# mine\n-solver=" + solver + "\n-gpu=\n");
+  const Outcome train = place.run({"caffe", "train", "-gpu", "x", "-flagfile", flags});
+  CHECK(train.exit_code == 0);
+  CHECK(train.errors.find("caffe: -gpu") == std::string::npos);
+  CHECK(place.run({"caffe", "train", "-solver", solver, "-gpu", ""}).exit_code == 0);
+  const Outcome absent = place.run({"caffe", "train", "-flagfile=none"});
+  CHECK(absent.exit_code != 0);
+  CHECK(absent.error_line().find("'none'") != std::string::npos);
 }
 
 TEST_CASE("old prototxts and models are brought to the newest form") {

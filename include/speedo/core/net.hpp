@@ -41,7 +41,9 @@ struct NetOptions {
   std::filesystem::path base;                   // folder of the prototxt
   std::uint64_t seed = 0;                       // fillers, dropout, shuffles, crops
   double start_fraction = 0.0;                  // see FeedOptions
-  const class Net* share_parameters = nullptr;  // a test net uses this net's weights, by layer name
+  // A test net uses this net's weights, by layer name. Layers that this net lacks have weights of
+  // their own, which nothing trains and no layout or arena of the test net holds.
+  const class Net* share_parameters = nullptr;
   // Every blob keeps its values and gradients until the next pass, for those who look at them.
   // Otherwise memory is used again as soon as no layer needs what it holds: inputs stay, and
   // outputs (blobs that no layer reads) and inputs' gradients stay until the next forward(); of the
@@ -157,7 +159,9 @@ class Net {
     std::vector<std::string> bottom_names, top_names;
     std::vector<bool> propagate;  // per bottom
     bool needs_backward;
-    std::vector<std::size_t> slots;  // arena slot of each parameter (owner's slot if shared)
+    // Arena slot of each parameter (owner's slot if shared); none, if in no arena that the net
+    // shows.
+    std::vector<std::size_t> slots;
     Fused fused;                     // passes that the layer before does
     bool shapes_vary = false;        // from pass to pass, of bottoms or tops
     bool is_reorder = false;         // put in by the net; in no prototxt
@@ -175,7 +179,7 @@ class Net {
   const Arena& weights() const;
   Arena& gradients();
 
-  // Bytes as planned. Test nets that share parameters count none.
+  // Bytes as planned. Parameters that a test net shares count nothing.
   struct Memory {
     std::int64_t blob_bytes = 0;       // values and gradients of all blobs
     std::int64_t unshared_bytes = 0;   // what they would take, each in memory of its own
@@ -191,7 +195,7 @@ class Net {
 
   // Copies weights by layer name, Caffe's rule: unknown source layers are skipped, missing ones
   // keep their values; another count or shape is kMismatch, naming both, and leaves the net
-  // unchanged.
+  // unchanged. Parameters that the net shares with another are passed over: that one is asked.
   Result<void> copy_weights_from(const caffe::NetParameter& source);
   // The net with its weights as Caffe's Net::ToProto writes it.
   void to_proto(caffe::NetParameter& target, bool with_diff) const;

@@ -13,7 +13,8 @@ Result<void> FlattenLayer::reshape(Tensors bottoms, Tensors tops) {
   if (!first) return error(first.error().message);
   auto last = bottom.canonical_axis(options.end_axis());
   if (!last) return error(last.error().message);
-  if (*first > *last) {
+  // As in Caffe, nothing between them is an axis of 1.
+  if (*first > *last + 1) {
     return error(
         fmt::format("axis {} comes after end_axis {}", options.axis(), options.end_axis()));
   }

@@ -274,10 +274,9 @@ Net::Memory Net::memory() const {
     memory.workspace_bytes += view.layer->workspace_bytes() + view.layer->info().workspace_bytes;
   }
   memory.scratch_bytes = impl_->options.backend->scratch_bytes();
-  if (impl_->options.share_parameters == nullptr) {
-    memory.parameter_bytes = memory.parameter_grad_bytes =
-        impl_->parameters->layout.element_count() * static_cast<std::int64_t>(sizeof(float));
-  }
+  memory.parameter_bytes =
+      impl_->placed->layout.element_count() * static_cast<std::int64_t>(sizeof(float));
+  if (impl_->placed == impl_->parameters) memory.parameter_grad_bytes = memory.parameter_bytes;
   return memory;
 }
 

@@ -72,6 +72,12 @@ Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_c
                                           top_count, message.loss_weight_size()));
 }
 
+Error wrong_propagate_down(const caffe::LayerParameter& message) {
+  return layer_error(message, fmt::format("propagate_down must be given for all {} bottoms or "
+                                          "for none, not {} times",
+                                          message.bottom_size(), message.propagate_down_size()));
+}
+
 Net::Impl::Impl(const NetOptions& net_options)
     : options(net_options), random(Random::derive(options.seed, {kSetUpStream})) {}
 
@@ -106,12 +112,12 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
   SPEEDO_TRY(choose_backward());
   collect_outputs();
   own_slots.resize(layers.size());
-  if (options.share_parameters != nullptr) {
-    SPEEDO_TRY(share_with(*options.share_parameters));
-  } else {
-    SPEEDO_TRY(place_parameters());
-    SPEEDO_TRY(create_arenas());
-  }
+  placed_slots.resize(layers.size());
+  placed = std::make_shared<NetParameters>();
+  parameters = placed;
+  if (options.share_parameters != nullptr) SPEEDO_TRY(share_with(*options.share_parameters));
+  SPEEDO_TRY(place_parameters());
+  SPEEDO_TRY(create_arenas());
   note_expanded_slots();
   bind_parameters();
   for (caffe::LayerParameter& message : messages) {
@@ -128,9 +134,7 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
 Result<void> Net::Impl::add_layer(caffe::LayerParameter& message) {
   if (message.propagate_down_size() != 0 &&
       message.propagate_down_size() != message.bottom_size()) {
-    return layer_error(message, fmt::format("propagate_down must be given for all {} bottoms or "
-                                            "for none, not {} times",
-                                            message.bottom_size(), message.propagate_down_size()));
+    return wrong_propagate_down(message);
   }
   SPEEDO_ASSIGN(layers.emplace_back(), make_layer(message));
   LayerView& view = built.emplace_back();

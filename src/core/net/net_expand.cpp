@@ -75,12 +75,30 @@ void give_loss_weights(const caffe::LayerParameter& message, caffe::LayerParamet
   }
 }
 
+// Whether a bottom gets a gradient is the matter of the layer that reads it, whose other bottoms
+// are of the net too. Requires: one reader a blob; `layer` has the names of `local`.
+Result<void> give_propagation(const caffe::LayerParameter& message,
+                              const caffe::LayerParameter& local, caffe::LayerParameter& layer) {
+  if (message.propagate_down_size() == 0) return {};
+  for (const std::string& bottom : layer.bottom()) {
+    const auto place = std::find(local.bottom().begin(), local.bottom().end(), bottom);
+    if (place == local.bottom().end()) continue;
+    const auto index = static_cast<int>(place - local.bottom().begin());
+    layer.add_propagate_down(message.propagate_down(index));
+  }
+  if (layer.propagate_down_size() == 0 || layer.propagate_down_size() == layer.bottom_size()) {
+    return {};
+  }
+  return layer_error(message,
+                     "stands for several layers, where propagate_down has no place; give it to "
+                     "the layers before",
+                     ErrorCode::kUnsupported);
+}
+
 Result<void> check_expandable(const caffe::LayerParameter& message) {
-  if (message.propagate_down_size() > 0) {
-    return layer_error(message,
-                       "stands for several layers, where propagate_down has no place; give it to "
-                       "the layers before",
-                       ErrorCode::kUnsupported);
+  if (message.propagate_down_size() != 0 &&
+      message.propagate_down_size() != message.bottom_size()) {
+    return wrong_propagate_down(message);
   }
   if (message.loss_weight_size() != 0 && message.loss_weight_size() != message.top_size()) {
     return wrong_loss_weights(message, static_cast<std::size_t>(message.top_size()));
@@ -122,6 +140,7 @@ Result<void> Net::Impl::expand_layer(const caffe::LayerParameter& message) {
   Expansion expansion{message, expanded.SerializeAsString(), built.size(), {}, {}};
   for (caffe::LayerParameter& layer : *expanded.mutable_layer()) {
     SPEEDO_ASSERT(find_expansion(layer.type()) == nullptr);
+    SPEEDO_TRY(give_propagation(message, local, layer));
     give_net_names(message, local, layer);
     expansion.numbers.push_back(give_parameters(message, layer));
     give_loss_weights(message, layer);
@@ -175,7 +194,8 @@ void Net::Impl::note_expanded_slots() {
   for (Expansion& expansion : expansions) {
     for (int number = 0; number < expansion.parameter_count(); ++number) {
       const SlotUse user = expansion.user_of(number);
-      expansion.slots.push_back(built[user.layer].slots[static_cast<std::size_t>(user.index)]);
+      if (placed_slots[user.layer].empty()) break;
+      expansion.slots.push_back(placed_slots[user.layer][static_cast<std::size_t>(user.index)]);
     }
   }
 }

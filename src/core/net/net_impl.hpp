@@ -38,7 +38,7 @@ class BatchCursor {
   std::uint64_t taken_ = 0;
 };
 
-// A layer of weight files and its parameters in a net.
+// A layer of weight files and its parameters in a net. No slots: another net gives them.
 struct StoredLayer {
   std::string name, type;
   std::vector<Tensor*> parameters;
@@ -74,7 +74,7 @@ struct Net::Impl {
     std::string graph;                      // as it was written for the bottoms' shapes
     std::size_t first = 0;                  // layer of the net
     std::vector<std::vector<int>> numbers;  // of each layer from there: its parameters' numbers
-    std::vector<std::size_t> slots;         // of each number, once parameters have places
+    std::vector<std::size_t> slots;         // placed, of each number, once they have places
 
     int parameter_count() const;
     SlotUse user_of(int parameter) const;
@@ -149,6 +149,8 @@ struct Net::Impl {
   Result<std::size_t> place_parameter(std::size_t layer, int index);
   std::pair<std::string, int> stored_place(std::size_t layer, int index) const;
   Result<void> share_with(const Net& owner);
+  Result<void> check_alone(std::size_t layer, const Impl& source) const;
+  static bool has_layer(const Impl& net, const std::string& layer);
   Result<std::vector<std::size_t>> slots_of_layer(std::size_t layer, const Impl& source) const;
   Result<std::vector<std::size_t>> slots_of_expansion(std::size_t layer, const Impl& source) const;
   Result<void> create_arenas();
@@ -207,10 +209,13 @@ struct Net::Impl {
   Memory memory;  // of blobs
 
   std::shared_ptr<NetParameters> parameters;
+  // The same, or in a net that shares another's those of layers that the other lacks.
+  std::shared_ptr<NetParameters> placed;
+  std::vector<std::vector<std::size_t>> placed_slots;  // by layer
   std::vector<std::unique_ptr<Tensor>> parameter_tensors;
   std::vector<SlotRange> own_slots;  // by layer: of parameters that it is the first to use
-  std::vector<SlotUse> slot_uses;
-  std::unordered_map<std::string, std::size_t> slot_of_name;
+  std::vector<SlotUse> slot_uses;    // of what is placed
+  std::unordered_map<std::string, std::size_t> slot_of_name;  // likewise
 
   float gradient_scale = 1.0F;
   Random random;
@@ -226,6 +231,7 @@ Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers
 Error layer_error(const caffe::LayerParameter& message, const std::string& what,
                   ErrorCode code = ErrorCode::kConfig);
 Error too_many_params(const caffe::LayerParameter& message, std::size_t parameter_count);
+Error wrong_propagate_down(const caffe::LayerParameter& message);
 Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count);
 
 }  // namespace speedo

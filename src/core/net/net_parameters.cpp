@@ -1,4 +1,5 @@
 // Where parameters lie: in net order in one arena, shared by name as in Caffe.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
 
+#include "base/log.hpp"
 #include "core/blob_proto.hpp"
 #include "core/fillers.hpp"
 #include "core/net/layer_traits.hpp"
@@ -17,6 +19,7 @@ namespace speedo {
 namespace {
 
 constexpr std::uint64_t kFillStream = 1;
+constexpr std::uint64_t kAloneFillStream = 4;  // of what a test net does not share
 
 const caffe::ParamSpec& spec_of(const caffe::LayerParameter& message, int index) {
   return index < message.param_size() ? message.param(index) : caffe::ParamSpec::default_instance();
@@ -85,11 +88,12 @@ Result<void> first_values(const caffe::LayerParameter& message, int index,
 
 }  // namespace
 
+// Those that no other net gives.
 Result<void> Net::Impl::place_parameters() {
-  parameters = std::make_shared<NetParameters>();
   std::map<std::string, const Expansion*> trained_layers;
   for (std::size_t layer = 0; layer < built.size(); ++layer) {
-    const std::size_t count = built[layer].layer->parameter_requests().size();
+    const bool is_given = !built[layer].slots.empty();
+    const std::size_t count = is_given ? 0 : built[layer].layer->parameter_requests().size();
     const Expansion* const expansion = expansion_of(layer);
     const std::string& stored_name =
         (expansion != nullptr ? expansion->message : messages[layer]).name();
@@ -100,12 +104,14 @@ Result<void> Net::Impl::place_parameters() {
                          "another layer with parameters has the same name; weights "
                          "are stored by layer name, so rename one of them");
     }
-    own_slots[layer].begin = parameters->layout.slots().size();
+    const std::size_t begin = placed->layout.slots().size();
     for (std::size_t i = 0; i < count; ++i) {
       SPEEDO_ASSIGN(const std::size_t slot, place_parameter(layer, static_cast<int>(i)));
-      built[layer].slots.push_back(slot);
+      placed_slots[layer].push_back(slot);
     }
-    own_slots[layer].end = parameters->layout.slots().size();
+    if (placed != parameters) continue;
+    built[layer].slots = placed_slots[layer];
+    own_slots[layer] = {begin, placed->layout.slots().size()};
   }
   return {};
 }
@@ -128,8 +134,8 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   if (known == slot_of_name.end()) {
     const auto [stored_layer, number] = stored_place(layer, index);
     const std::size_t slot =
-        parameters->layout.add({stored_layer, number, spec.name(), shape, 0, spec.lr_mult(),
-                                spec.decay_mult(), request.is_statistic});
+        placed->layout.add({stored_layer, number, spec.name(), shape, 0, spec.lr_mult(),
+                            spec.decay_mult(), request.is_statistic});
     slot_uses.push_back({layer, index, spec.has_lr_mult(), spec.has_decay_mult()});
     if (!spec.name().empty()) {
       slot_of_name[spec.name()] = slot;
@@ -137,7 +143,7 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
     return slot;
   }
   const std::size_t slot = known->second;
-  ParameterSlot& owner = parameters->layout.slot(slot);
+  ParameterSlot& owner = placed->layout.slot(slot);
   if (options.logs_set_up) log_sharing(spec.name(), owner);
   SPEEDO_TRY(check_shardd_shape(message, spec, shape, owner));
   if (owner.is_statistic != request.is_statistic) {
@@ -155,13 +161,40 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   return slot;
 }
 
+// A layer that the training net lacks has parameters of its own, as in Caffe. There one that shares
+// a parameter of the training net is left with what that parameter was before training.
+Result<void> Net::Impl::check_alone(std::size_t layer, const Impl& source) const {
+  for (const caffe::ParamSpec& spec : messages[layer].param()) {
+    if (spec.name().empty() || source.slot_of_name.count(spec.name()) == 0) continue;
+    return layer_error(messages[layer],
+                       fmt::format("shares parameter '{}' of the training net, which has no layer "
+                                   "of this name; give the training net this layer too, or the "
+                                   "parameter another name",
+                                   spec.name()),
+                       ErrorCode::kMismatch);
+  }
+  if (!options.plan_only) {
+    SPEEDO_WARN("layer '{}' ({}) is in the test net alone: its parameters are not trained",
+                messages[layer].name(), messages[layer].type());
+  }
+  return {};
+}
+
+bool Net::Impl::has_layer(const Impl& net, const std::string& layer) {
+  const auto is_it = [&](const LayerView& view) { return view.layer->name() == layer; };
+  const auto is_expanded = [&](const Expansion& each) { return each.message.name() == layer; };
+  return std::ranges::any_of(net.built, is_it) || std::ranges::any_of(net.expansions, is_expanded);
+}
+
 Result<void> Net::Impl::share_with(const Net& owner) {
   const Impl& source = *owner.impl_;
   SPEEDO_ASSERT(options.plan_only || !source.options.plan_only);
   parameters = source.parameters;
   for (std::size_t layer = 0; layer < built.size(); ++layer) {
     const auto& requests = built[layer].layer->parameter_requests();
-    if (requests.empty()) {
+    if (requests.empty()) continue;
+    if (!has_layer(source, stored_place(layer, 0).first)) {
+      SPEEDO_TRY(check_alone(layer, source));
       continue;
     }
     SPEEDO_ASSIGN(built[layer].slots, expansion_of(layer) != nullptr
@@ -229,27 +262,30 @@ Result<std::vector<std::size_t>> Net::Impl::slots_of_expansion(std::size_t layer
 
 Result<void> Net::Impl::create_arenas() {
   if (options.plan_only) return {};
-  const std::int64_t count = parameters->layout.element_count();
-  SPEEDO_ASSIGN(parameters->weights, Arena::create(*options.backend, count));
-  SPEEDO_ASSIGN(parameters->gradients, options.shares_gradients
-                                           ? Arena::create_shared(*options.backend, count)
-                                           : Arena::create(*options.backend, count));
+  const std::int64_t count = placed->layout.element_count();
+  if (placed != parameters && count == 0) return {};
+  SPEEDO_ASSIGN(placed->weights, Arena::create(*options.backend, count));
+  if (placed != parameters) return fill_parameters();
+  SPEEDO_ASSIGN(placed->gradients, options.shares_gradients
+                                       ? Arena::create_shared(*options.backend, count)
+                                       : Arena::create(*options.backend, count));
   return fill_parameters();
 }
 
 Result<void> Net::Impl::fill_parameters() {
+  const std::uint64_t fill_stream = placed == parameters ? kFillStream : kAloneFillStream;
   std::vector<float> values;
   for (std::size_t i = 0; i < slot_uses.size(); ++i) {
     const SlotUse& owner = slot_uses[i];
-    const ParameterSlot& slot = parameters->layout.slots()[i];
+    const ParameterSlot& slot = placed->layout.slots()[i];
     values.assign(static_cast<std::size_t>(slot.count()), 0.0F);
-    Random stream = Random::derive(options.seed, {kFillStream, i});
+    Random stream = Random::derive(options.seed, {fill_stream, i});
     SPEEDO_TRY(first_values(
         messages[owner.layer], owner.index,
         built[owner.layer].layer->parameter_requests()[static_cast<std::size_t>(owner.index)],
         stream, values));
     if (!values.empty()) {
-      options.backend->device().upload(parameters->weights.data() + slot.offset, values);
+      options.backend->device().upload(placed->weights.data() + slot.offset, values);
     }
   }
   return {};
@@ -258,18 +294,22 @@ Result<void> Net::Impl::fill_parameters() {
 void Net::Impl::bind_parameters() {
   for (std::size_t layer = 0; layer < built.size(); ++layer) {
     const auto& requests = built[layer].layer->parameter_requests();
+    const bool is_alone = built[layer].slots.empty();
+    NetParameters& home = is_alone ? *placed : *parameters;
+    const std::vector<std::size_t>& slots = is_alone ? placed_slots[layer] : built[layer].slots;
     std::vector<Tensor*> bound;
     for (std::size_t i = 0; i < requests.size(); ++i) {
-      const ParameterSlot& slot = parameters->layout.slots()[built[layer].slots[i]];
+      const std::int64_t offset = home.layout.slots()[slots[i]].offset;
       auto& tensor = parameter_tensors.emplace_back(std::make_unique<Tensor>(requests[i].shape));
       if (!options.plan_only) {
-        tensor->bind(parameters->weights.data() + slot.offset,
-                     parameters->gradients.data() + slot.offset);
+        tensor->bind(home.weights.data() + offset,
+                     is_alone ? nullptr : home.gradients.data() + offset);
       }
       bound.push_back(tensor.get());
     }
     std::vector<bool> needs_grad = backward_traits(built[layer], messages[layer]).trained;
     if (is_forced) needs_grad.assign(needs_grad.size(), true);
+    if (is_alone) needs_grad.assign(needs_grad.size(), false);
     built[layer].layer->bind_parameters(std::move(bound), std::move(needs_grad));
   }
 }

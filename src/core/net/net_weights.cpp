@@ -95,13 +95,13 @@ std::optional<StoredLayer> Net::Impl::find_receiver(const std::string& layer) co
     if (expansion.message.name() != layer) continue;
     return StoredLayer{layer, expansion.message.type(), parameters_of(expansion), expansion.slots};
   }
-  const LayerView* found = nullptr;
-  for (const LayerView& view : built) {
-    const bool is_it = view.layer->name() == layer && (found == nullptr || !view.slots.empty());
-    if (is_it) found = &view;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (layers[i]->name() == layer && (!found || !layers[i]->parameters().empty())) found = i;
   }
-  if (found == nullptr) return std::nullopt;
-  return StoredLayer{layer, found->layer->type(), found->layer->parameters(), found->slots};
+  if (!found) return std::nullopt;
+  const Layer& it = *layers[*found];
+  return StoredLayer{layer, it.type(), it.parameters(), placed_slots[*found]};
 }
 
 std::vector<Tensor*> Net::Impl::parameters_of(const Expansion& expansion) const {
@@ -116,11 +116,14 @@ std::vector<Tensor*> Net::Impl::parameters_of(const Expansion& expansion) const 
 Result<void> Net::copy_weights_from(const caffe::NetParameter& source) {
   std::vector<Assignment> matches;
   for (const caffe::LayerParameter& layer : source.layer()) {
-    if (const auto receiver = impl_->find_receiver(layer.name())) {
-      SPEEDO_TRY(match_layer(layer, *receiver, layout().slots(), matches));
-    } else {
+    const auto receiver = impl_->find_receiver(layer.name());
+    if (!receiver) {
       SPEEDO_INFO("Ignoring source layer {}", layer.name());
+      continue;
     }
+    const bool is_given = impl_->placed != impl_->parameters && receiver->slots.empty();
+    if (is_given) continue;
+    SPEEDO_TRY(match_layer(layer, *receiver, impl_->placed->layout.slots(), matches));
   }
   std::vector<float> values;
   for (const Assignment& match : matches) {

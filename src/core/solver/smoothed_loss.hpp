@@ -1,11 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 namespace speedo {
 
 // The mean of the last `window` losses, updated as Caffe does it: in float, from the mean before.
+// Rounding then leaves it outside of the losses, below 0 too; there it is the nearest of them.
 class SmoothedLoss {
  public:
   explicit SmoothedLoss(std::size_t window) : window_(window) {}
@@ -21,7 +23,11 @@ class SmoothedLoss {
     losses_[oldest_] = loss;
     oldest_ = (oldest_ + 1) % window_;
   }
-  float value() const { return mean_; }
+  float value() const {
+    if (losses_.empty()) return mean_;
+    const auto [least, most] = std::minmax_element(losses_.begin(), losses_.end());
+    return std::max(std::min(mean_, *most), *least);  // in this order a NaN stays
+  }
 
  private:
   std::size_t window_;

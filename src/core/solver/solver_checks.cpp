@@ -20,10 +20,12 @@ Error data_at_fault(std::int64_t iteration, int losses) {
                       iteration, losses)};
 }
 
+// As in Caffe, test_interval is nothing without a test.
 Result<void> check_intervals(const caffe::SolverParameter& solver) {
+  const std::int64_t tested_each = solver.test_iter_size() > 0 ? solver.test_interval() : 0;
   const std::pair<const char*, std::int64_t> fields[] = {{"display", solver.display()},
                                                          {"snapshot", solver.snapshot()},
-                                                         {"test_interval", solver.test_interval()},
+                                                         {"test_interval", tested_each},
                                                          {"max_iter", solver.max_iter()}};
   for (const auto& [name, value] : fields) {
     if (value < 0) {

@@ -1,6 +1,7 @@
 #include "data/image/image_list.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -21,6 +22,15 @@ constexpr std::size_t kListTextBytesMax = std::size_t{2} << 30U;
 constexpr std::size_t kImageNameBytesMax = 4096;  // the system's limit for a path
 constexpr std::string_view kBlanks = " \t\r";
 
+// Also "+1" and "1.0", which are 1 to C's atoi() too.
+std::optional<std::int32_t> label_of(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
+  const std::size_t point = text.find('.');
+  const bool is_whole =
+      point != std::string_view::npos && text.find_first_not_of('0', point + 1) == text.npos;
+  return parse_number<std::int32_t>(is_whole ? text.substr(0, point) : text);
+}
+
 }  // namespace
 
 std::string ImageList::place_at(std::size_t offset) const {
@@ -39,7 +49,7 @@ Result<void> ImageList::add_line(std::size_t offset, std::size_t end) {
   Entry entry;
   entry.offset = offset;
   if (blank != std::string_view::npos && line.find_first_not_of(kBlanks) < blank) {
-    const auto label = parse_number<std::int32_t>(line.substr(blank + 1));
+    const auto label = label_of(line.substr(blank + 1));
     if (!label) {
       return Error{ErrorCode::kData,
                    fmt::format("{} has the label '{}', not a whole number: lines are FILE LABEL",

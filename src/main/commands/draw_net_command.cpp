@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
@@ -13,6 +18,14 @@
 #include "tools/picture.hpp"
 
 namespace speedo {
+
+namespace {
+
+// The first two are the graph as text; Graphviz makes the others, whatever it was built with.
+constexpr auto kEndings = std::to_array<std::string_view>(
+    {".dot", ".gv", ".svg", ".svgz", ".png", ".pdf", ".ps", ".eps", ".jpg", ".jpeg", ".gif"});
+
+}  // namespace
 
 Result<int> draw_net_command(const CommandLine& line) {
   OptionValues values(Program::kDrawNet);
@@ -31,9 +44,9 @@ Result<int> draw_net_command(const CommandLine& line) {
 
   set_up_console(false);
   const std::string ending = std::filesystem::path(output).extension().string();
-  if (ending.size() < 2) {
-    return usage_error("'" + output +
-                       "' has no ending: .dot, .svg, .png or .pdf says what to draw");
+  if (std::ranges::find(kEndings, ending) == kEndings.end()) {
+    return usage_error(fmt::format("'{}' ends in none of {}: the ending says what to draw", output,
+                                   fmt::join(kEndings, ", ")));
   }
   SPEEDO_ASSIGN(const caffe::NetParameter net, read_net_prototxt(input));
   const std::string graph = net_graph(net, options);

@@ -15,15 +15,15 @@
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
-#include "cli/report/console.hpp"
 #include "cli/flags/log_flags.hpp"
-#include "cli/net_inputs.hpp"
 #include "cli/flags/signal_flags.hpp"
-#include "cli/signals.hpp"
-#include "cli/solver_file.hpp"
+#include "cli/net_inputs.hpp"
+#include "cli/report/console.hpp"
 #include "cli/report/curve_file.hpp"
 #include "cli/report/curves.hpp"
 #include "cli/report/train_reporter.hpp"
+#include "cli/signals.hpp"
+#include "cli/solver_file.hpp"
 #include "core/weight_sources.hpp"
 #include "data/parser/parser_processes.hpp"
 #include "main/cluster_job.hpp"
@@ -109,6 +109,7 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
     SPEEDO_INFO("Finetuning from {}", file);
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(file));
     SPEEDO_TRY(sources.copy(file, weights, solver.net()));
+    for (const auto& test : solver.test_nets()) SPEEDO_TRY(test->copy_weights_from(weights));
   }
   if (!files.empty()) SPEEDO_TRY(sources.check(solver.net(), true));
   return TrainingId{};

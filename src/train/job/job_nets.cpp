@@ -91,6 +91,9 @@ Result<void> ThreadJobNets::read_start(const JobNetsOptions& options) {
   if (options.initial_weights) {
     WeightSources sources;
     SPEEDO_TRY(sources.copy("the model to start from", *options.initial_weights, *nets_.train));
+    for (const auto& test : nets_.tests) {
+      SPEEDO_TRY(test->copy_weights_from(*options.initial_weights));
+    }
     SPEEDO_TRY(sources.check(*nets_.train, true));
   }
   const auto count = static_cast<std::size_t>(layout_.element_count());
