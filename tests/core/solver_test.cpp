@@ -9,7 +9,7 @@
 #include <speedo/core/solver.hpp>
 
 #include "core/net_support.hpp"
-#include "core/smoothed_loss.hpp"
+#include "core/solver/smoothed_loss.hpp"
 #include "core/solver_support.hpp"
 
 namespace speedo {

@@ -50,7 +50,7 @@ Result<void> merge_multiplier(const caffe::LayerParameter& message, const std::s
   return {};
 }
 
-Result<void> check_shardd_shape(const caffe::LayerParameter& message, const caffe::ParamSpec& spec,
+Result<void> check_shared_shape(const caffe::LayerParameter& message, const caffe::ParamSpec& spec,
                                 const Shape& shape, const ParameterSlot& slot) {
   const bool permissive = spec.share_mode() == caffe::ParamSpec::PERMISSIVE;
   if (permissive ? shape.count() == slot.count() : shape == slot.shape) {
@@ -145,7 +145,7 @@ Result<std::size_t> Net::Impl::place_parameter(std::size_t layer, int index) {
   const std::size_t slot = known->second;
   ParameterSlot& owner = placed->layout.slot(slot);
   if (options.logs_set_up) log_sharing(spec.name(), owner);
-  SPEEDO_TRY(check_shardd_shape(message, spec, shape, owner));
+  SPEEDO_TRY(check_shared_shape(message, spec, shape, owner));
   if (owner.is_statistic != request.is_statistic) {
     return layer_error(message, fmt::format("parameter '{}' is learned here or in layer '{}' and "
                                             "kept by forward passes in the other: they cannot "
