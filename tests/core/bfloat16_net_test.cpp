@@ -49,6 +49,8 @@ std::string classified(const std::string& bottom) {
          layer("loss", "SoftmaxWithLoss", from("score") + from("label"), "loss");
 }
 
+// The most of each net's work makes channels by eights: others have no arrays of bfloat16.
+
 // Groups, normalization, overlapping pools and dropout: AlexNet's parts.
 std::string alex() {
   return kInputs + convolution("a", "data", "num_output: 8 kernel_size: 3 stride: 2") +
@@ -61,7 +63,7 @@ std::string alex() {
 
 // Branches side by side, windows of one element, a mean at the end: GoogLeNet's parts.
 std::string inception() {
-  return kInputs + convolution("a", "data", "num_output: 8 kernel_size: 3 pad: 1") +
+  return kInputs + convolution("a", "data", "num_output: 8 kernel_size: 5 pad: 2") +
          in_place("ReLU", "a") + convolution("b1", "a", "num_output: 4 kernel_size: 1") +
          in_place("ReLU", "b1") + convolution("b3", "a", "num_output: 7 kernel_size: 3 pad: 1") +
          in_place("ReLU", "b3") +
@@ -93,7 +95,7 @@ std::string residual() {
 
 // What keeps its bottom, a transposed convolution, and layers that know float32 alone between them.
 std::string mixed() {
-  return kInputs + convolution("a", "data", "num_output: 6 kernel_size: 3") +
+  return kInputs + convolution("a", "data", "num_output: 8 kernel_size: 5") +
          in_place("ELU", "a") + in_place("PReLU", "a") +
          layer("up", "Deconvolution", from("a"), "up",
                "convolution_param { num_output: 5 kernel_size: 2 stride: 2 weight_filler { type: "

@@ -2,6 +2,8 @@
 // goes on with the training that died, not with the one before.
 #include <signal.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -33,6 +35,20 @@ const RepeatedJob kRepeatedJobs[] = {
 };
 // What happens between the master's death and its successor.
 enum class Between { kNothing, kStoreEmptied, kOtherJobs };
+
+// Waits for a checkpoint file: the first one may be late where processors are busy.
+bool has_checkpoint_since(const Cluster& cluster, std::filesystem::file_time_type start) {
+  const auto is_new = [&](const std::filesystem::directory_entry& entry) {
+    std::error_code gone;
+    return entry.path().extension() == ".speedo" && entry.last_write_time(gone) > start && !gone;
+  };
+  for (int i = 0; i < 3000; ++i) {
+    const std::filesystem::directory_iterator folder(cluster.file("snap").parent_path());
+    if (std::any_of(begin(folder), end(folder), is_new)) return true;
+    test::sleep_ms(10);
+  }
+  return false;
+}
 
 void require_success(Process& process) {
   const auto code = process.wait(std::chrono::seconds{120});
@@ -66,9 +82,11 @@ void try_job(const RepeatedJob& job, Between between, Random& random) {
     start_another_job(cluster, "one");
     start_another_job(cluster, "two");
   }
+  const auto start = std::filesystem::file_time_type::clock::now();
   Process& second = cluster.start_master(flags);
   Process& workers = cluster.start_worker(cluster.address(), {"--workers", "2"});
   REQUIRE(second.says("training starts"));
+  REQUIRE(has_checkpoint_since(cluster, start));
   REQUIRE(cluster.gets_beyond(kInterval + random.below(job.iterations / 2)));
   const std::uint64_t before = cluster.stored_iteration();
   second.signal(SIGKILL);

@@ -17,6 +17,7 @@
 #include "store/mastership.hpp"
 #include "store/read_once.hpp"
 #include "train/parts/clipped_store.hpp"
+#include "train/session/state_gathering.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -379,9 +380,12 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
     finished_ = &master;
     return;
   }
-  // What began before the faults ended may take its time-out to fail.
+  // What began before the faults ended may take its time-out to fail, and the states of workers
+  // are waited for once it has.
   const bool superseded = error->code == ErrorCode::kSuperseded;
-  const bool late = world_.queue().now() > scenario_.faults_end + kPatience;
+  const Instant for_states = scenario_.config.snapshot_workers ? StateGathering::kPatience
+                                                               : std::chrono::seconds{0};
+  const bool late = world_.queue().now() > scenario_.faults_end + kPatience + for_states;
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
   // Its successor may be at work already, with weights that are whole; or a part's merger that was
