@@ -14,7 +14,6 @@
 
 #include "speedo.pb.h"
 #include "store/chunked_store.hpp"
-#include "store/mastership.hpp"
 #include "store/read_once.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/session/state_gathering.hpp"
@@ -23,8 +22,8 @@ namespace speedo::sim {
 namespace {
 
 constexpr Instant kRestartPause = std::chrono::seconds(1);  // of whoever watches the processes
-constexpr Instant kPatience = std::chrono::seconds(20);
-constexpr Instant kComeBack = std::chrono::seconds(5);
+constexpr Instant kPatience = std::chrono::seconds(20), kComeBack = std::chrono::seconds(5);
+constexpr Instant kPatienceForStates = kPatience + StateGathering::kPatience;
 // Workers that are told to stop need a moment.
 constexpr Instant kEndTime = std::chrono::seconds(3);
 
@@ -380,12 +379,10 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
     finished_ = &master;
     return;
   }
-  // What began before the faults ended may take its time-out to fail, and the states of workers
-  // are waited for once it has.
+  // What began before the faults ended may take its time to fail, and then wait for states.
   const bool superseded = error->code == ErrorCode::kSuperseded;
-  const Instant for_states = scenario_.config.snapshot_workers ? StateGathering::kPatience
-                                                               : std::chrono::seconds{0};
-  const bool late = world_.queue().now() > scenario_.faults_end + kPatience + for_states;
+  const Instant since = world_.queue().now() - scenario_.faults_end;
+  const bool late = since > (scenario_.config.snapshot_workers ? kPatienceForStates : kPatience);
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
   // Its successor may be at work already, with weights that are whole; or a part's merger that was
