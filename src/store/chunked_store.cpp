@@ -312,17 +312,17 @@ Result<bool> ChunkedStore::has_put_parts(std::string_view key, const RecordInfo&
 }
 
 // All its chunks: a server that was replaced by a copy lacks what the copy had not taken yet.
-Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info,
-                                    RecordPart where) {
+Result<bool> ChunkedStore::has_part(std::string_view key, const RecordInfo& info, std::size_t part,
+                                    const WrittenPart& written) {
   const RecordKeys names(shared_->job, key);
   std::vector<KvPtr> looks;
-  for (std::size_t chunk = where.part; chunk < chunk_count(info.element_count);
+  for (std::size_t chunk = part; chunk < chunk_count(info.element_count);
        chunk += shared_->map->parts()) {
-    looks.push_back(
-        fetch_head(*shared_->map, names.chunk(shared_->term, where.slot, chunk)));
+    looks.push_back(fetch_head(*shared_->map, names.chunk(shared_->term, written.slot, chunk)));
   }
-  const auto is_its = [&info](std::size_t, const ChunkHead& head) {
-    return head.version == info.version;
+  SPEEDO_ASSERT(written.checksums.size() == looks.size());
+  const auto is_its = [&](std::size_t index, const ChunkHead& head) {
+    return head.version == info.version && head.checksum == written.checksums[index];
   };
   SPEEDO_ASSIGN(const std::vector<std::size_t> missing, find_missing(looks, is_its));
   return missing.empty();

@@ -77,7 +77,8 @@ class ChunkedStore : public ParameterStore {
                          std::span<const WrittenPart> parts) override;
   Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
                              std::span<const WrittenPart> parts) override;
-  Result<bool> has_part(std::string_view key, const RecordInfo& info, RecordPart where) override;
+  Result<bool> has_part(std::string_view key, const RecordInfo& info, std::size_t part,
+                        const WrittenPart& written) override;
   void erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) override;
 
   void fence(std::uint64_t term) override;

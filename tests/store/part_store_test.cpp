@@ -83,19 +83,24 @@ TEST_CASE("a part that its server has lost is missed, and nothing else is", "[st
   require(store->put_parts("weights", info_of(1, kPartCount), parts));
   const RecordInfo info = (*store->read("weights"))->info();
   for (std::size_t part = 0; part < 2; ++part) {
-    auto has = store->has_part("weights", info, {part, 3});
+    auto has = store->has_part("weights", info, part, parts[part]);
     require(has);
     REQUIRE(*has);
   }
   store->erase_copies("weights", kPartCount, {3, 4, std::size_t{1}});
-  auto has = store->has_part("weights", info, {0, 3});
+  auto has = store->has_part("weights", info, 0, parts[0]);
   require(has);
   REQUIRE(*has);
-  has = store->has_part("weights", info, {1, 3});
+  has = store->has_part("weights", info, 1, parts[1]);
   require(has);
   REQUIRE_FALSE(*has);
   std::vector<float> target(kPartCount);
   REQUIRE(get(*store, "weights", kModel, target).error().code == ErrorCode::kNotFound);
+  // What was tried before under the same version is another part.
+  write_part_of(*store, pattern(kPartCount, 2), 1, {1, 3});
+  has = store->has_part("weights", info, 1, parts[1]);
+  require(has);
+  REQUIRE_FALSE(*has);
   // Written again, it is whole.
   REQUIRE(write_part_of(*store, values, 1, {1, 3}) == parts[1]);
   require_stored(*store, values);

@@ -69,9 +69,10 @@ class PartStore {
   // older manifest, of the same version even, whose parts are elsewhere. Errors: the store's.
   virtual Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
                                      std::span<const WrittenPart> parts) = 0;
-  // False if the part's server came back without it. Errors: those of the store.
-  virtual Result<bool> has_part(std::string_view key, const RecordInfo& info,
-                                RecordPart where) = 0;
+  // False if the part's server came back without it, or with what was tried before in its place.
+  // Errors: those of the store.
+  virtual Result<bool> has_part(std::string_view key, const RecordInfo& info, std::size_t part,
+                                const WrittenPart& written) = 0;
   // Removes what this term has written to slots [first, end) of a record of so many floats: of one
   // part, or of all. Requires: no manifest names it.
   struct Copies {

@@ -25,8 +25,8 @@ class ClippedStore::Reader : public RecordReader {
   const RecordInfo& info() const override { return info_; }
   Result<bool> is_whole() override {
     if (store_.version_ != info_.version) return true;
-    return store_.store_->has_part(weights_key(), whole_->info(),
-                                   {store_.clip_.part, store_.slot_});
+    return store_.store_->has_part(weights_key(), whole_->info(), store_.clip_.part,
+                                   store_.written_);
   }
   void request(std::size_t chunk, std::span<float> target) override {
     whole_->request(store_.clip_.whole_chunk(chunk), target);
@@ -104,20 +104,20 @@ ClippedStore::ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip,
       model_(model),
       first_slot_(first_slot),
       copies_(copies),
-      slot_(first_slot + kRecordSlots - 1) {}
+      written_{.slot = first_slot + kRecordSlots - 1, .checksums = {}} {}
 
 Result<void> ClippedStore::count(std::uint64_t version, const WrittenPart& written) {
   if (version_ == version) return {};
   SPEEDO_ASSERT(vote_ != nullptr);
   SPEEDO_TRY(vote_(written));
   version_ = version;
-  slot_ = written.slot;
+  written_ = written;
   return {};
 }
 
 std::uint32_t ClippedStore::slot_of(std::uint64_t version) const {
-  if (version_ == version) return slot_;
-  return first_slot_ + (slot_ - first_slot_ + 1) % kRecordSlots;
+  if (version_ == version) return written_.slot;
+  return first_slot_ + (written_.slot - first_slot_ + 1) % kRecordSlots;
 }
 
 std::unique_ptr<RecordWriter> ClippedStore::write(std::string_view key, const RecordInfo& info) {

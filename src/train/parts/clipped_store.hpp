@@ -64,7 +64,7 @@ class ClippedStore : public RecordStore {
   Vote vote_;
   // What counts: the newest version that was put, and where it lies.
   std::optional<std::uint64_t> version_;
-  std::uint32_t slot_ = 0;
+  WrittenPart written_;
 };
 
 // The newest weights of a part into `values`, which have its size. What its server has lost comes
