@@ -2,6 +2,7 @@
 // goes away once it has written it: whoever reads them meanwhile finds them whole.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -141,6 +142,36 @@ TEST_CASE("a manifest whose answer is lost is not read once nothing of it counts
   fixture.merge_or_fail({{0, 3}, {1, 3}}, false);
   REQUIRE(answer.looks() > 0);
   REQUIRE(answer.unreadable() == 0);
+}
+
+TEST_CASE("a version that was taken back is back on its server, and does not stay", "[merger]") {
+  const bool is_told_to_merge = GENERATE(true, false);
+  CAPTURE(is_told_to_merge);
+  LostAnswer answer;
+  Joined joined(with_term({}), kJoinedCount, kAnswerParts, nullptr, losing(answer));
+  MergerFixture& fixture = *joined.fixture;
+  put_both(joined, 1);
+  fixture.merge_or_fail({{0, 1}, {1, 1}}, false);
+  put_both(joined, 2);
+  MemoryImage taken_back;
+  answer.lose_next(joined, [&] {
+    taken_back = joined.servers[0]->image();
+    forget_chunks(*joined.servers[1], 1);
+  });
+  REQUIRE(fixture.merge_or_fail({{0, 2}, {1, 2}}, false).rejected.size() == 1);
+  const auto counts = fixture.stored(2);
+  joined.servers[0]->set_image(taken_back);
+  if (is_told_to_merge) {
+    // The server has lost these, too. Workers are told at once to read the weights.
+    REQUIRE(fixture.merge_or_fail({{0, 3}, {1, 3}}, false).rejected.size() == 2);
+    REQUIRE((fixture.stored(2) == counts));
+    return;
+  }
+  std::vector<float> found(counts.size());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!get(*joined.store, weights_key(), fixture.layout.digest(), found) || found != counts) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+  }
 }
 
 }  // namespace speedo::test

@@ -187,12 +187,8 @@ void Lineage::merged(const PublishedMerge& merge) {
       known->second.weights = merge.now.weights;
       branch.unseen = std::min(1, branch.unseen);
     }
-    // Seen in the store before the merger knew that it was done, or nothing was merged. Of parts
-    // the store alone tells: if it has lost data, perhaps of one that was taken back.
-    const bool is_nothing = merge.result.rejected.size() == merge.job.contributions.size();
-    if (!(parts_ && lost_data_ && is_nothing)) {
-      compare(merge.now.weights, known->second.weights, "not the weights that were published");
-    }
+    // Seen in the store before the merger knew that it was done, or nothing was merged.
+    compare(merge.now.weights, known->second.weights, "not the weights that were published");
     if (!parts_) known->second.histories = merge.now.histories;
     branch.state = known->second;
     return;

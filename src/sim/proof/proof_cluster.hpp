@@ -99,6 +99,7 @@ class ProofCluster : private Observer {
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   bool misses_part();
+  bool misses_chunks(const ProofMaster& master) const;
   void replace_master_soon();
   void ensure_master();
   void stand_still(ProofMaster& master, Instant time);

@@ -281,6 +281,13 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
                    .shards = shards});
 }
 
+// A manifest came after the store had lost its chunks, and the master that wrote it stands still or
+// is dead before it can put them again: there is no other version, and there are no files.
+bool ProofCluster::misses_chunks(const ProofMaster& master) const {
+  const std::string manifest = RecordKeys(scenario_.config.job, weights_key()).manifest();
+  return shards_.empty() && !master.chosen_files() && !record_checker_.is_whole(manifest);
+}
+
 // The record as this master has written it, or nothing.
 std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const std::string& key,
                                                     std::uint64_t term) const {

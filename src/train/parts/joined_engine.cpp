@@ -259,6 +259,9 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
                     [&](const auto& each) { return each.worker == worker; });
     }
   }
+  // A store that lost all of them may have the manifest of a version before, or one of this version
+  // that was taken back: workers are told to read these weights now.
+  if (order.job.contributions.empty()) SPEEDO_TRY(restore_manifest());
   result.version = version_;
   return result;
 }
