@@ -1,10 +1,12 @@
 #include "cli/net_inputs.hpp"
 
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include <speedo/core/net_file.hpp>
 
+#include "base/trimmed.hpp"
 #include "cli/arguments.hpp"
 #include "cli/solver_file.hpp"
 #include "core/weight_sources.hpp"
@@ -70,9 +72,8 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, ',');) {
-    const auto first = part.find_first_not_of(" \t\n");
-    if (first == std::string::npos) continue;
-    parts.push_back(part.substr(first, part.find_last_not_of(" \t\n") - first + 1));
+    const std::string_view word = trimmed(part, " \t\n");
+    if (!word.empty()) parts.emplace_back(word);
   }
   return parts;
 }

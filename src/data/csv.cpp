@@ -12,6 +12,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "base/parse_number.hpp"
+#include "base/trimmed.hpp"
 #include "data/claimed_size.hpp"
 #include "data/memory_source.hpp"
 #include "data/random_file.hpp"
@@ -20,18 +21,13 @@ namespace speedo {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const char* blanks = " \t\r\"";
-  const std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
-}
+constexpr std::string_view kAroundFields = " \t\r\"";
 
 std::vector<std::string_view> split(std::string_view line, char delimiter) {
   std::vector<std::string_view> fields;
   for (std::size_t begin = 0;;) {
     const std::size_t end = line.find(delimiter, begin);
-    fields.push_back(trimmed(line.substr(begin, end - begin)));
+    fields.push_back(trimmed(line.substr(begin, end - begin), kAroundFields));
     if (end == std::string_view::npos) return fields;
     begin = end + 1;
   }
@@ -49,7 +45,7 @@ class CsvParser {
       const std::string_view line = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
       ++line_;
-      if (trimmed(line).empty() || (line_ == 1 && options_.header)) continue;
+      if (trimmed(line, kAroundFields).empty() || (line_ == 1 && options_.header)) continue;
       SPEEDO_ASSIGN(Record record, parse_line(split(line, options_.delimiter)));
       records.push_back(std::move(record));
     }

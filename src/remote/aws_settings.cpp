@@ -12,6 +12,8 @@
 
 #include <speedo/base/file.hpp>
 
+#include "base/trimmed.hpp"
+
 namespace speedo {
 
 namespace {
@@ -20,13 +22,7 @@ using Section = std::map<std::string, std::string>;
 
 constexpr std::size_t kSettingsBytesMax = std::size_t{1} << 20U;
 constexpr const char* kDefaultProfile = "default";
-
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
+constexpr std::string_view kBlanks = " \t\r";
 
 // A section of a file; empty if there is no such file, or section.
 Result<Section> read_section(const std::string& path, const std::string& name) {
@@ -40,14 +36,14 @@ Result<Section> read_section(const std::string& path, const std::string& name) {
   bool is_wanted = false;
   std::istringstream lines(*text);
   for (std::string whole; std::getline(lines, whole);) {
-    const std::string_view line = without_blanks(whole);
+    const std::string_view line = trimmed(whole, kBlanks);
     if (line.empty() || line.front() == '#' || line.front() == ';') continue;
     if (line.front() == '[') {
       is_wanted = line == "[" + name + "]";
     } else if (const std::size_t sign = line.find('=');
                is_wanted && sign != std::string_view::npos) {
-      section[std::string(without_blanks(line.substr(0, sign)))] =
-          without_blanks(line.substr(sign + 1));
+      section[std::string(trimmed(line.substr(0, sign), kBlanks))] =
+          trimmed(line.substr(sign + 1), kBlanks);
     }
   }
   return section;

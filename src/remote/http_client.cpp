@@ -12,6 +12,7 @@
 
 #include "base/parse_number.hpp"
 #include "base/text_of.hpp"
+#include "base/trimmed.hpp"
 
 namespace speedo {
 
@@ -24,13 +25,6 @@ constexpr std::size_t kErrorBodyBytesMax = 4096;  // what is looked at
 // The digest of no bytes: a GET has no body, and S3 wants that signed.
 constexpr const char* kEmptyBodyDigest =
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 // A list of headers as libcurl takes it.
 class HeaderList {
@@ -117,7 +111,7 @@ class HttpClient::Exchange {
     std::string name(line.substr(0, colon));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-    answer_.headers[name] = trimmed(line.substr(colon + 1));
+    answer_.headers[name] = trimmed(line.substr(colon + 1), " \t\r\n");
     return true;
   }
 

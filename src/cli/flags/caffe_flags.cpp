@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
 
+#include "base/trimmed.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/net_inputs.hpp"
@@ -34,13 +35,6 @@ std::string name_of_flag(const std::string& argument) {
 
 constexpr std::size_t kFlagFileBytesMax = std::size_t{1} << 20U;
 constexpr int kFlagFileDepthMax = 8;  // a file that names itself would have no end
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string without_blanks(const std::string& line) {
-  const std::size_t first = line.find_first_not_of(kBlanks);
-  if (first == std::string::npos) return "";
-  return line.substr(first, line.find_last_not_of(kBlanks) + 1 - first);
-}
 
 Result<std::vector<std::string>> read_flag_file(const std::string& file) {
   SPEEDO_ASSIGN(const std::string text, read_file(file, kFlagFileBytesMax));
@@ -49,7 +43,7 @@ Result<std::vector<std::string>> read_flag_file(const std::string& file) {
   int number = 0;
   for (std::string whole; std::getline(stream, whole);) {
     number += 1;
-    const std::string line = without_blanks(whole);
+    const std::string line(trimmed(whole, " \t\r"));
     if (line.empty() || line.starts_with('#')) continue;
     if (!looks_like_flag(line)) {
       return usage_error(
