@@ -72,10 +72,12 @@ Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_c
                                           top_count, message.loss_weight_size()));
 }
 
-Error wrong_propagate_down(const caffe::LayerParameter& message) {
+Result<void> check_propagate_down(const caffe::LayerParameter& message) {
+  const int given = message.propagate_down_size();
+  if (given == 0 || given == message.bottom_size()) return {};
   return layer_error(message, fmt::format("propagate_down must be given for all {} bottoms or "
                                           "for none, not {} times",
-                                          message.bottom_size(), message.propagate_down_size()));
+                                          message.bottom_size(), given));
 }
 
 Net::Impl::Impl(const NetOptions& net_options)
@@ -132,10 +134,7 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
 }
 
 Result<void> Net::Impl::add_layer(caffe::LayerParameter& message) {
-  if (message.propagate_down_size() != 0 &&
-      message.propagate_down_size() != message.bottom_size()) {
-    return wrong_propagate_down(message);
-  }
+  SPEEDO_TRY(check_propagate_down(message));
   SPEEDO_ASSIGN(layers.emplace_back(), make_layer(message));
   LayerView& view = built.emplace_back();
   graph.nodes.emplace_back().layer = layers.size() - 1;

@@ -96,10 +96,7 @@ Result<void> give_propagation(const caffe::LayerParameter& message,
 }
 
 Result<void> check_expandable(const caffe::LayerParameter& message) {
-  if (message.propagate_down_size() != 0 &&
-      message.propagate_down_size() != message.bottom_size()) {
-    return wrong_propagate_down(message);
-  }
+  SPEEDO_TRY(check_propagate_down(message));
   if (message.loss_weight_size() != 0 && message.loss_weight_size() != message.top_size()) {
     return wrong_loss_weights(message, static_cast<std::size_t>(message.top_size()));
   }

@@ -231,7 +231,7 @@ Error with_sources(Error error, const std::vector<caffe::LayerParameter>& layers
 Error layer_error(const caffe::LayerParameter& message, const std::string& what,
                   ErrorCode code = ErrorCode::kConfig);
 Error too_many_params(const caffe::LayerParameter& message, std::size_t parameter_count);
-Error wrong_propagate_down(const caffe::LayerParameter& message);
+Result<void> check_propagate_down(const caffe::LayerParameter& message);
 Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count);
 
 }  // namespace speedo
