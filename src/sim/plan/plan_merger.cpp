@@ -7,18 +7,15 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/train/merger.hpp>
 
+#include "train/merge/merger_looks.hpp"
+
 namespace speedo::sim {
 namespace {
 
-// As in train/merge/merger: how often is looked for contributions that are expected.
-constexpr int kLooks = 32;
-constexpr std::chrono::milliseconds kLookPauseMin{1}, kLookPauseMax{50};
-// As in train/merge/merge_ahead: so many chunks are looked for at once.
-constexpr std::uint64_t kChunksLooked = 32;
-// As in train/merger_checkpoint: histories of larger nets go out with every tenth merge.
+// As in train/merge/merger_checkpoint: histories of larger nets go out with every tenth merge.
 constexpr std::uint64_t kMergesPerCheckpoint = 10;
 
-// As in train/merger_publication: weights that nobody reads in the store go there so often.
+// As in train/merge/merger_publication: weights that nobody reads in the store go there so often.
 constexpr std::chrono::seconds kPublishPause{1};
 constexpr int kPublishShare = 20;
 
@@ -83,8 +80,7 @@ void PlanMerger::expect(Job job) {
 }
 
 void PlanMerger::look_later(std::uint64_t expectation) {
-  const Instant pause = std::clamp<Instant>((parts_.queue.now() - expected_at_) / kLooks,
-                                            kLookPauseMin, kLookPauseMax);
+  const Instant pause = ahead_pause(parts_.queue.now() - expected_at_);
   parts_.queue.after(pause, [this, expectation] { look(expectation); });
 }
 
@@ -106,7 +102,7 @@ std::vector<std::size_t> PlanMerger::find_ready() const {
       std::max<std::uint64_t>(1, parts_.pieces.floats(0) / kChunkElements);
   std::uint64_t looked = 0;
   std::vector<std::size_t> ready;
-  for (std::size_t piece = parts_.pieces.count(); piece-- > 0 && looked < kChunksLooked;) {
+  for (std::size_t piece = parts_.pieces.count(); piece-- > 0 && looked < kChunksLookedFor;) {
     if (merged_[piece]) continue;
     looked += piece_chunks;
     const bool there = std::ranges::all_of(expected_->contributions, [&](const auto& each) {

@@ -25,7 +25,7 @@ namespace speedo::sim {
 // pieces first; its order then finds them done. A rule of the master's that clips adds everything
 // before it writes. Checkpoints of its histories are written behind a merge. Contributions in
 // memory are added where they are; while all are, the weights go to the store now and then, behind
-// everything (train/merger_publication).
+// everything (train/merge/merger_publication).
 //
 // A shard's merger does so with its part of every piece, beside its server, and writes a copy to
 // the next; when its part is written it has done, and the master writes the record's end.

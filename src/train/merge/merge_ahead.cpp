@@ -5,11 +5,11 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "train/merge/merger_looks.hpp"
+
 namespace speedo {
 namespace {
 
-// Chunks that are looked for at once: two buckets of a large net.
-constexpr std::size_t kChunksLookedFor = 32;
 // Of a contribution of which nothing is known to be there, one of so many of these.
 constexpr std::size_t kLooksApart = 8;
 
