@@ -106,14 +106,11 @@ class LinePicture {
   }
 
   void text(double at_x, double at_y, const char* classes, const std::string& words) {
-    svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", at_x, at_y,
-                        classes, markup_escaped(words));
+    svg_ += svg_text(at_x, at_y, classes, words);
   }
 
   void rule(double x1, double y1, double x2, double y2, const char* classes) {
-    svg_ += fmt::format(
-        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1,
-        x2, y2, classes);
+    svg_ += svg_rule(x1, y1, x2, y2, classes);
   }
 
   void head() {

@@ -37,6 +37,17 @@ std::string markup_escaped(const std::string& text) {
   return safe;
 }
 
+std::string svg_text(double x, double y, const char* classes, const std::string& words) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" class=\"{}\">{}</text>\n", x, y, classes,
+                     markup_escaped(words));
+}
+
+std::string svg_rule(double x1, double y1, double x2, double y2, const char* classes) {
+  return fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" class=\"{}\"/>\n", x1, y1, x2,
+      y2, classes);
+}
+
 double axis_step(double extent, double parts) {
   const double raw = std::max(extent / parts, 1e-30);
   const double power = std::pow(10.0, std::floor(std::log10(raw)));

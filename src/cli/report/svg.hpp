@@ -17,6 +17,10 @@ std::string chart_stroke(std::size_t line);
 // As text of an SVG or HTML element, or of an attribute.
 std::string markup_escaped(const std::string& text);
 
+// Elements of an SVG: words at a place, and a line from one place to another.
+std::string svg_text(double x, double y, const char* classes, const std::string& words);
+std::string svg_rule(double x1, double y1, double x2, double y2, const char* classes);
+
 // The smallest of 1, 2, 5, 10, 20, ... and their tenths that cuts `extent` into at most `parts`.
 double axis_step(double extent, double parts);
 
