@@ -16,6 +16,7 @@
 #include <speedo/base/random.hpp>
 
 #include "store/chunk_range.hpp"
+#include "store/mastership.hpp"
 #include "train/joined_fixture.hpp"
 #include "train/merge/merger_looks.hpp"
 #include "train/parts/clipped_store.hpp"
@@ -288,6 +289,17 @@ TEST_CASE("weights of a part that its server has lost come from the copy on the 
   REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
 }
 
+// What the merger says between merges; none: nothing for a while.
+std::optional<Error> what_it_waits_for(Joined& joined) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::optional<Error> error;
+  while (!(error = joined.fixture->merger->waits_because()) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return error;
+}
+
 TEST_CASE("weights of a part that nobody has any more are said to be lost, also between merges",
           "[merger]") {
   const MergerConfig config = with_term({});
@@ -304,12 +316,7 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
     // Its own server, and the copy's.
     for (const std::size_t server : {1, 2}) joined.servers[server]->set_image({});
   });
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  std::optional<Error> lost;
-  while (!(lost = fixture.merger->waits_because()) &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  const std::optional<Error> lost = what_it_waits_for(joined);
   REQUIRE(lost.has_value());
   REQUIRE(lost->code == ErrorCode::kCorrupt);
   REQUIRE(lost->message.find("--resume=FILE") != std::string::npos);
@@ -465,6 +472,25 @@ TEST_CASE("parts of a master that was superseded write nothing more", "[merger]"
   REQUIRE_FALSE(merged);
   CHECK(merged.error().code == ErrorCode::kSuperseded);
   CHECK_FALSE(joined.store->read(weights_key()));
+}
+
+TEST_CASE("a newer master that one server alone knows of is spoken of between merges, too",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  const auto elsewhere = joined.offer(0, config);
+  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
+  REQUIRE(elsewhere->orders() > 1);
+  MasterClaim claim;
+  claim.holder = "new 2 2";
+  claim.time = std::chrono::minutes(1);
+  claim.term_floor = config.term + 1;
+  require(claim_job(*joined.servers[1], "m:1", claim));
+  // Its successor cannot put the copy on the next server.
+  elsewhere->die([] {});
+  const std::optional<Error> said = what_it_waits_for(joined);
+  REQUIRE(said.has_value());
+  CHECK(said->code == ErrorCode::kSuperseded);
 }
 
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {

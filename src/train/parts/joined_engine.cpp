@@ -295,12 +295,16 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
   }
 }
 
-// Each part looks after its own chunks.
+// Each part looks after its own chunks. That another master has the job is said here: one server
+// alone may know of it, and no merge would follow where workers lack the weights.
 Result<void> JoinedEngine::restore_lost_weights() {
-  if (!stage_ || superseded_ || !start_.weights.empty()) return {};
+  if (superseded_) return *superseded_;
+  if (!stage_ || !start_.weights.empty()) return {};
   restore_manifest().ignore("the next merge says so, if it cannot either");
+  if (superseded_) return *superseded_;
   auto opened = open_closed();
   if (!opened && opened.error().code == ErrorCode::kCorrupt) return opened;
+  if (superseded_) return *superseded_;
   return {};
 }
 
