@@ -493,6 +493,38 @@ TEST_CASE("a newer master that one server alone knows of is spoken of between me
   CHECK(said->code == ErrorCode::kSuperseded);
 }
 
+TEST_CASE("histories of a part that were lost where no merge uses them begin at zero", "[merger]") {
+  const std::size_t lost = GENERATE(0, 1, 2);
+  CAPTURE(lost);
+  MergerConfig config = with_term({.kind = UpdateKind::kGradientOnly});
+  config.stages.push_back({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  const auto elsewhere = joined.offer(lost, config);
+  merge_delta(joined, 1);
+  joined.fixture->enter_or_fail(1);
+  merge_delta(joined, 2);
+  const Merger::Copy before = joined.fixture->copy();
+  REQUIRE(before.histories.size() == 1);
+  elsewhere->die([&] {
+    for (const auto& server : joined.servers) {
+      MemoryImage left = server->image();
+      std::erase_if(left, [](const auto& each) {
+        return each.first.find(checkpoint_key()) != std::string::npos;
+      });
+      server->set_image(left);
+    }
+  });
+  const Merger::Copy after = joined.fixture->copy();
+  CHECK((after.weights == before.weights));
+  REQUIRE(after.histories.size() == 1);
+  for (std::size_t part = 0; part < 3; ++part) {
+    const std::vector<float> was = clip_values(before.histories[0], {part, 3});
+    REQUIRE(std::ranges::any_of(was, [](float each) { return each != 0.0F; }));
+    const std::vector<float> zeros(was.size());
+    CHECK((clip_values(after.histories[0], {part, 3}) == (part == lost ? zeros : was)));
+  }
+}
+
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {
   caffe::SolverParameter solver;
   REQUIRE(check_parts({UpdateSpec{}}, solver));

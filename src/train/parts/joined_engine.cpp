@@ -281,18 +281,27 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
     PartRound round = seats_.ask_all(part_order::Copy{seats_.next_id()});
     if (round.lost) continue;
     if (round.error) SPEEDO_TRY(note(*round.error));
-    const auto count = static_cast<std::size_t>(setup_.layout.element_count());
-    Merger::Copy copy{version_, std::vector<float>(count), {}, state_};
-    copy.histories.assign(round.copied.front().histories.size(), std::vector<float>(count));
-    for (std::size_t part = 0; part < seats_.count(); ++part) {
-      const PartClip clip{part, store_->parts()};
-      put_back(round.copied[part].weights, clip, copy.weights);
-      for (std::size_t i = 0; i < copy.histories.size(); ++i) {
-        put_back(round.copied[part].histories[i], clip, copy.histories[i]);
-      }
-    }
-    return copy;
+    return joined(round.copied);
   }
+}
+
+// A part whose checkpoint was lost has no histories where the stage does not use them: its begin at
+// zero.
+Merger::Copy JoinedEngine::joined(std::span<const part_answer::Copied> parts) const {
+  const auto count = static_cast<std::size_t>(setup_.layout.element_count());
+  Merger::Copy copy{version_, std::vector<float>(count), {}, state_};
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const PartClip clip{part, store_->parts()};
+    const auto& histories = parts[part].histories;
+    put_back(parts[part].weights, clip, copy.weights);
+    if (copy.histories.size() < histories.size()) {
+      copy.histories.resize(histories.size(), std::vector<float>(count));
+    }
+    for (std::size_t i = 0; i < histories.size(); ++i) {
+      put_back(histories[i], clip, copy.histories[i]);
+    }
+  }
+  return copy;
 }
 
 // Each part looks after its own chunks. That another master has the job is said here: one server

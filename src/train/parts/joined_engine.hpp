@@ -46,6 +46,7 @@ class JoinedEngine : public MergerWork {
                            const std::function<Result<void>()>& prepare);
   Result<void> open_closed();
   Result<void> restore_manifest();
+  Merger::Copy joined(std::span<const part_answer::Copied> parts) const;
   Result<void> note(Result<void> done);
   Result<bool> open(std::span<const std::size_t> parts, Version version, const std::string& state);
   std::vector<WrittenPart> of_all_servers(std::vector<WrittenPart> written) const;
