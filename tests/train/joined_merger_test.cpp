@@ -2,6 +2,7 @@
 // makes of them, whoever dies in between.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <future>
@@ -522,6 +523,56 @@ TEST_CASE("histories of a part that were lost where no merge uses them begin at 
     REQUIRE(std::ranges::any_of(was, [](float each) { return each != 0.0F; }));
     const std::vector<float> zeros(was.size());
     CHECK((clip_values(after.histories[0], {part, 3}) == (part == lost ? zeros : was)));
+  }
+}
+
+// Loses so many copies of part 1 as soon as it has them.
+class ForgetfulMap : public KeyValue {
+ public:
+  ForgetfulMap(std::shared_ptr<MemoryKeyValue> map, std::atomic<int>& copies)
+      : map_(std::move(map)), copies_(copies) {}
+  void submit(KvPtr operation) override {
+    const bool is_copy = operation->kind == KvOperation::Kind::kSet &&
+                         operation->key.ends_with("part/1/copy:m");
+    const auto erase = std::make_shared<KvOperation>();
+    erase->kind = KvOperation::Kind::kErase;
+    erase->keys.push_back(operation->key);
+    map_->submit(std::move(operation));
+    if (is_copy && copies_.fetch_sub(1) > 0) map_->submit(erase);
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<MemoryKeyValue> map_;
+  std::atomic<int>& copies_;
+};
+
+TEST_CASE("a part's copy that the store has lost is asked for again, and not for ever",
+          "[merger]") {
+  const int forgotten = GENERATE(1, 4, 1000);
+  CAPTURE(forgotten);
+  const MergerConfig config = with_term({.kind = UpdateKind::kGradientOnly});
+  std::atomic<int> copies{0};
+  Joined joined(config, kJoinedCount, 3, nullptr, [&](auto map) {
+    return std::make_shared<ForgetfulMap>(std::move(map), copies);
+  });
+  const auto elsewhere = joined.offer(1, config);
+  merge_delta(joined, 1);
+  merge_delta(joined, 2);
+  REQUIRE(elsewhere->orders() > 1);
+  copies = forgotten;
+  std::promise<Result<Merger::Copy>> copied;
+  joined.fixture->merger->copy([&](auto copy) { copied.set_value(std::move(copy)); });
+  const Result<Merger::Copy> copy = copied.get_future().get();
+  CHECK(copies < forgotten);
+  if (forgotten > 4) {
+    REQUIRE_FALSE(copy);
+    CHECK(copy.error().code == ErrorCode::kNotFound);
+  } else {
+    require(copy);
+    CHECK((copy->weights == joined.fixture->stored(2)));
   }
 }
 

@@ -18,6 +18,13 @@ namespace {
 // How soon an idle merger looks who came and who went.
 constexpr std::chrono::seconds kSeatLook{1};
 constexpr int kOpenAttempts = 3;
+constexpr int kCopyAttempts = 5;
+
+// The store has lost a part's copy before it was read, or has that of an order before.
+bool is_missing(const Error& copy) {
+  return copy.code == ErrorCode::kNotFound || copy.code == ErrorCode::kCorrupt ||
+         copy.code == ErrorCode::kMismatch;
+}
 
 }  // namespace
 
@@ -276,10 +283,12 @@ Result<Merger::Copy> JoinedEngine::take_copy() {
   if (!start_.weights.empty()) {
     return Merger::Copy{version_, start_.weights, start_.histories, state_};
   }
+  int misses = 0;
   while (true) {
     SPEEDO_TRY(open_closed());
-    PartRound round = seats_.ask_all(part_order::Copy{seats_.next_id()});
+    const PartRound round = seats_.ask_all(part_order::Copy{seats_.next_id()});
     if (round.lost) continue;
+    if (round.error && is_missing(*round.error) && ++misses < kCopyAttempts) continue;
     if (round.error) SPEEDO_TRY(note(*round.error));
     return joined(round.copied);
   }
