@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -142,6 +143,39 @@ TEST_CASE("a manifest whose answer is lost is not read once nothing of it counts
   fixture.merge_or_fail({{0, 3}, {1, 3}}, false);
   REQUIRE(answer.looks() > 0);
   REQUIRE(answer.unreadable() == 0);
+}
+
+// Of the same version there are the chunks that a part was opened from, and those that its new
+// merger has written: either may be the only ones left, on the server or as a copy on the next one.
+TEST_CASE("a part is opened, the answer to its manifest is lost, and one server more loses all",
+          "[merger]") {
+  const bool new_chunks_stay = GENERATE(true, false);
+  CAPTURE(new_chunks_stay);
+  LostAnswer answer;
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, kAnswerParts, nullptr, losing(answer));
+  MergerFixture& fixture = *joined.fixture;
+  const auto elsewhere = joined.offer(1, config);
+  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
+  REQUIRE(elsewhere->orders() > 1);
+  std::vector<float> expected = fixture.stored(2);
+  elsewhere->die([&] {
+    const MemoryImage before = joined.servers[1]->image();
+    if (new_chunks_stay) joined.servers[1]->set_image({});
+    answer.lose_next(joined, [&joined, before, new_chunks_stay] {
+      if (!new_chunks_stay) joined.servers[1]->set_image(before);
+      joined.servers[2]->set_image({});
+    });
+  });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!answer.is_lost()) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 3));
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
+  REQUIRE((fixture.stored(3) == expected));
 }
 
 TEST_CASE("a version that was taken back is back on its server, and does not stay", "[merger]") {

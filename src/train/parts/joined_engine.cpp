@@ -153,6 +153,7 @@ Result<bool> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
   seats_.decide(order.id, is_open);
   if (!is_open) {
     seats_.close(parts);
+    if (round.is_done() && version == version_) tried_ = std::move(written);
     SPEEDO_TRY(put);
     SPEEDO_ASSERT(round.lost);
     return false;
@@ -189,9 +190,24 @@ Result<void> JoinedEngine::open_closed() {
   return open_closed(version_, state_, [this] { return restore_manifest(); });
 }
 
+// Parts that were opened anew have written this version once more, to slots that nobody writes to
+// again. Where it is there it counts, whether their manifest arrived or not: what they had opened
+// may be gone with the server and with the copy on the next one.
+Result<void> JoinedEngine::take_tried_parts() {
+  for (std::size_t part = 0; part < tried_.size(); ++part) {
+    if (tried_[part] == written_[part]) continue;
+    SPEEDO_ASSIGN(const bool is_there, store_->has_part(weights_key(), info_of(version_, {}), part,
+                                                        tried_[part]));
+    if (is_there) written_[part] = tried_[part];
+  }
+  tried_.clear();
+  return {};
+}
+
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
 // they lay before they were opened again. Or the next one is there, whose answer was lost.
 Result<void> JoinedEngine::restore_manifest() {
+  SPEEDO_TRY(take_tried_parts());
   const auto has_it = store_->has_put_parts(weights_key(), info_of(version_, {}),
                                             of_all_servers(written_));
   if (has_it && *has_it) {

@@ -46,6 +46,7 @@ class JoinedEngine : public MergerWork {
                            const std::function<Result<void>()>& prepare);
   Result<void> open_closed();
   Result<void> restore_manifest();
+  Result<void> take_tried_parts();
   Merger::Copy joined(std::span<const part_answer::Copied> parts) const;
   Result<void> note(Result<void> done);
   Result<bool> open(std::span<const std::size_t> parts, Version version, const std::string& state);
@@ -61,6 +62,9 @@ class JoinedEngine : public MergerWork {
   Version version_;
   std::string state_;
   std::vector<WrittenPart> written_;   // what the manifest of this version names
+  // What another manifest of this version names, of parts that were opened anew: the answer to it
+  // was lost. Empty: there is none.
+  std::vector<WrittenPart> tried_;
   // The store may have a manifest that counts for nothing: the answer to it was lost.
   bool in_doubt_ = false;
   std::optional<Error> superseded_;    // another master has the job: nothing is written any more
