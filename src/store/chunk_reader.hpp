@@ -12,7 +12,9 @@ namespace speedo {
 // Reads the chunks that one manifest names and checks them against it.
 class ChunkReader : public RecordReader {
  public:
-  ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view key, RecordManifest manifest);
+  // `names`: of the records that the chunks are found under, by part; one: all under this.
+  ChunkReader(std::shared_ptr<StoreShared> shared, std::string_view key, RecordManifest manifest,
+              std::vector<RecordKeys> names);
   ~ChunkReader() override;
   const RecordInfo& info() const override { return manifest_.info; }
   Result<bool> is_whole() override;
@@ -25,10 +27,11 @@ class ChunkReader : public RecordReader {
 
  private:
   ExpectedChunk expected(std::size_t chunk) const;
+  std::string name_of(std::size_t chunk) const;
 
   const std::shared_ptr<StoreShared> shared_;
   const std::string key_;
-  const RecordKeys names_;
+  const std::vector<RecordKeys> names_;
   const RecordManifest manifest_;
   std::vector<KvPtr> chunks_;
   std::vector<std::span<float>> targets_;

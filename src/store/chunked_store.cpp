@@ -178,8 +178,9 @@ std::vector<Result<std::unique_ptr<RecordReader>>> ChunkedStore::read_all(
 Result<std::unique_ptr<RecordReader>> ChunkedStore::open(std::string_view key,
                                                          const KvOperation& manifest) {
   SPEEDO_ASSIGN(RecordManifest taken, take_manifest(*shared_, key, manifest));
+  std::vector<RecordKeys> names = {RecordKeys(shared_->job, key)};
   return std::unique_ptr<RecordReader>(
-      std::make_unique<ChunkReader>(shared_, key, std::move(taken)));
+      std::make_unique<ChunkReader>(shared_, key, std::move(taken), std::move(names)));
 }
 
 std::unique_ptr<AheadReader> ChunkedStore::read_ahead(std::string_view key,
@@ -309,6 +310,17 @@ Result<bool> ChunkedStore::has_put_parts(std::string_view key, const RecordInfo&
   const RecordManifest put = manifest_of(info, parts);
   return there->info.version == put.info.version && there->info.term == put.info.term &&
          there->slots == put.slots && there->chunks == put.chunks;
+}
+
+Result<std::unique_ptr<RecordReader>> ChunkedStore::read_copies(std::string_view key) {
+  SPEEDO_ASSIGN(RecordManifest manifest, read_manifest(*shared_, key));
+  if (manifest.slots.empty()) manifest.slot = 0;
+  std::vector<RecordKeys> names;
+  for (std::size_t part = 0; part < parts(); ++part) {
+    names.emplace_back(shared_->job, part_copy_key(part, parts(), key));
+  }
+  return std::unique_ptr<RecordReader>(std::make_unique<ChunkReader>(
+      shared_, std::string(key) + " (by copies)", std::move(manifest), std::move(names)));
 }
 
 // All its chunks: a server that was replaced by a copy lacks what the copy had not taken yet.

@@ -77,6 +77,7 @@ class ChunkedStore : public ParameterStore {
                          std::span<const WrittenPart> parts) override;
   Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
                              std::span<const WrittenPart> parts) override;
+  Result<std::unique_ptr<RecordReader>> read_copies(std::string_view key) override;
   Result<bool> has_part(std::string_view key, const RecordInfo& info, std::size_t part,
                         const WrittenPart& written) override;
   void erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) override;

@@ -13,4 +13,9 @@ namespace speedo {
 Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Digest& model,
                             std::span<float> values);
 
+// What a reader of this record has, likewise. `overwritten`: unless null, set if that is why it
+// ends.
+Result<RecordInfo> take_record(RecordReader& reader, std::string_view key, const Digest& model,
+                               std::span<float> values, bool* overwritten = nullptr);
+
 }  // namespace speedo

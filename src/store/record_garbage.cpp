@@ -3,15 +3,24 @@
 #include <utility>
 #include <vector>
 
+#include <speedo/store/part_store.hpp>
+
 #include "base/log.hpp"
 
 namespace speedo {
 
+// Of the weights also what their parts' mergers have copied.
 void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track) {
   const std::uint32_t slots = policy_of(key).slots;
+  const std::size_t parts = key == weights_key() ? shared.map->parts() : 1;
   for (const std::uint32_t first : track.replaced_slots) {
-    erase_chunks(shared, key,
-                 {track.replaced_term, first, first + slots, 0, track.replaced_chunks});
+    ChunkGarbage garbage{track.replaced_term, first, first + slots, 0, track.replaced_chunks};
+    erase_chunks(shared, key, garbage);
+    garbage.stride = parts;
+    for (std::size_t part = 0; parts > 1 && part < parts; ++part) {
+      garbage.first_chunk = part;
+      erase_chunks(shared, part_copy_key(part, parts, key), garbage);
+    }
   }
 }
 

@@ -19,7 +19,14 @@ constexpr std::chrono::milliseconds kReopenPause{5};
 Result<RecordInfo> try_get(RecordStore& store, std::string_view key, const Digest& model,
                            std::span<float> values, bool& overwritten) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
-  const RecordInfo& info = reader->info();
+  return take_record(*reader, key, model, values, &overwritten);
+}
+
+}  // namespace
+
+Result<RecordInfo> take_record(RecordReader& reader, std::string_view key, const Digest& model,
+                               std::span<float> values, bool* overwritten) {
+  const RecordInfo& info = reader.info();
   if (info.model != model) {
     return Error{ErrorCode::kMismatch, "record '" + std::string(key) + "' is of model " +
                                            to_string(info.model) + ", expected " +
@@ -32,18 +39,16 @@ Result<RecordInfo> try_get(RecordStore& store, std::string_view key, const Diges
   }
   const std::size_t count = chunk_count(info.element_count);
   for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    reader->request(chunk, chunk_of(values, chunk));
+    reader.request(chunk, chunk_of(values, chunk));
   }
   for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    if (auto done = reader->wait(chunk); !done) {
-      overwritten = done.error().code == ErrorCode::kNotFound;
+    if (auto done = reader.wait(chunk); !done) {
+      if (overwritten) *overwritten = done.error().code == ErrorCode::kNotFound;
       return done.error();
     }
   }
   return info;
 }
-
-}  // namespace
 
 void RecordWriter::write_encoded(std::size_t /*chunk*/, std::span<const std::byte> /*bytes*/) {
   SPEEDO_ASSERT(is_coded());
@@ -79,6 +84,9 @@ Result<RecordInfo> get_once(RecordStore& store, std::string_view key, const Dige
 std::string weights_key() { return "weights"; }
 std::string part_key(std::size_t part, std::string_view name) {
   return "part/" + std::to_string(part) + "/" + std::string(name);
+}
+std::string part_copy_key(std::size_t part, std::size_t parts, std::string_view name) {
+  return part_key((part + 1) % parts, "of-" + std::to_string(part) + "/" + std::string(name));
 }
 
 std::string checkpoint_key() { return "checkpoint"; }

@@ -143,18 +143,10 @@ BUGS = [
     Bug("manifest without an answer left", "src/train/parts/joined_engine.cpp",
         "    if (in_doubt_) SPEEDO_TRY(restore_manifest());\n", "",
         "publication"),
-    Bug("part goes on with what a copy had before", "src/train/parts/neighbor_copies.cpp",
-        "  const std::string name = weights_key(wanted.version);\n"
-        "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"
-        "  bool is_it = copy->info().version == wanted.version &&\n"
-        "               copy->info().element_count == wanted.element_count;\n"
-        "  for (std::size_t chunk = 0; is_it && chunk < chunk_count(wanted.element_count); ++chunk) {\n"
-        "    is_it = copy->checksum(chunk) == manifest.checksum(chunk);\n"
-        "  }\n",
-        "  const std::string name = weights_key(wanted.version + 1);\n"
-        "  SPEEDO_ASSIGN(const auto copy, store_->read(name));\n"
-        "  const bool is_it = copy->info().element_count == wanted.element_count;\n",
-        "weights"),
+    Bug("copies of all mergers of a part in the same slots", "src/train/parts/neighbor_copies.cpp",
+        "                            {clip_.part, slot});\n",
+        "                            {clip_.part, slot % kRecordSlots});\n",
+        "publication"),
     Bug("pause without an end", "src/train/session/master_session.cpp",
         "  if (change == WorkerShortage::Change::kGoesOn) work_.go_on();\n",
         "  static_cast<void>(change);\n",

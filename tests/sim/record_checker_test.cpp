@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <speedo/store/layout.hpp>
+#include <speedo/store/part_store.hpp>
 #include <speedo/store/record_store.hpp>
 
+#include "sim/proof_servers.hpp"
 #include "store/chunk_range.hpp"
 #include "store/chunked_store.hpp"
 #include "support/catch.hpp"
@@ -139,6 +142,73 @@ TEST_CASE("chunks that the newest weights' manifest names stay as they are") {
   CHECK(server.violations.first() == "");
   server.erase(newest);
   CHECK(server.violations.first() == "a chunk of the newest weights is replaced or erased");
+}
+
+// Weights of three chunks on two servers, of which the checker is told.
+struct CopiedWeights {
+  EventQueue queue;
+  StoreServers servers{queue, "job", 2};
+  Violations violations;
+  RecordChecker checker{servers.map(), "job", queue, violations};
+  ChunkedStore store{servers.shared_map(), "job"};
+  std::vector<float> values = std::vector<float>(2 * kChunkElements + 1, 1.0F);
+  RecordInfo info;
+
+  CopiedWeights() {
+    checker.expect_copies();
+    store.fence(kTerm);
+    info.version = 1;
+    info.element_count = values.size();
+  }
+  void copy(std::size_t part) {
+    const auto writer = store.write_part(part_copy_key(part, 2, weights_key()), info, {part, 0});
+    for (std::size_t chunk = part; chunk < 3; chunk += 2) {
+      writer->write(chunk, chunk_of(std::span<const float>(values), chunk));
+    }
+    REQUIRE(writer->finish());
+  }
+  std::string tell_set(const std::string& key) {
+    KvOperation set;
+    set.kind = KvOperation::Kind::kSet;
+    set.key = key;
+    checker.done(set);
+    return violations.first();
+  }
+  std::string publish() {
+    REQUIRE(put(store, weights_key(), info, values));
+    return tell_set(RecordKeys("job", weights_key()).manifest());
+  }
+};
+
+TEST_CASE("copies that parts have of the newest weights are there, and stay as they are") {
+  CopiedWeights weights;
+  weights.copy(0);
+  const std::string key = RecordKeys("job", "part/0/of-1/weights").chunk(kTerm, 0, 1);
+  SECTION("one is not there") {
+    CHECK(weights.publish() == "the copy '" + key + "' of the newest weights is not there");
+    CHECK(std::string(weights.violations.check()) == "publication");
+  }
+  SECTION("one may be lost") {
+    weights.checker.store_lost_data(1);
+    CHECK(weights.publish() == "");
+  }
+  SECTION("one is replaced") {
+    weights.copy(1);
+    CHECK(weights.publish() == "");
+    CHECK(weights.tell_set(key) == "");
+    weights.info.version = 2;
+    weights.copy(1);
+    CHECK(weights.tell_set(key) == "a copy of the newest weights is replaced or erased");
+  }
+  SECTION("one is erased") {
+    weights.copy(1);
+    CHECK(weights.publish() == "");
+    KvOperation erase;
+    erase.kind = KvOperation::Kind::kErase;
+    erase.keys = {key};
+    weights.checker.done(erase);
+    CHECK(weights.violations.first() == "a copy of the newest weights is replaced or erased");
+  }
 }
 
 TEST_CASE("chunks of the newest weights that a server has lost come back as they were") {

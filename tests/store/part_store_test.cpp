@@ -1,10 +1,14 @@
 // Records that several programs put together, a server each: what one of them sees is what all have
 // written, or nothing of it.
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "store/read_once.hpp"
 #include "store/store_under_test.hpp"
 
 namespace speedo::test {
@@ -124,13 +128,84 @@ TEST_CASE("parts of a master that was replaced make nothing visible", "[store][p
   require_stored(*newer, first);
 }
 
-TEST_CASE("a record of a part lies wholly on the part's server", "[store][parts]") {
+namespace {
+
+struct ServersInMemory {
   std::vector<std::shared_ptr<MemoryKeyValue>> servers;
-  for (int i = 0; i < 3; ++i) servers.push_back(std::make_shared<MemoryKeyValue>());
-  ChunkedStore store(std::make_shared<ShardedKeyValue>(
-                         std::vector<std::shared_ptr<KeyValue>>(servers.begin(), servers.end()),
-                         "test"),
-                     "test");
+  std::shared_ptr<KeyValue> map;
+  explicit ServersInMemory(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) servers.push_back(std::make_shared<MemoryKeyValue>());
+    map = std::make_shared<ShardedKeyValue>(
+        std::vector<std::shared_ptr<KeyValue>>(servers.begin(), servers.end()), "test");
+  }
+  std::size_t copies_on(std::size_t server) const {
+    const MemoryImage image = servers[server]->image();
+    return static_cast<std::size_t>(std::ranges::count_if(
+        image, [](const auto& each) { return each.first.find("/of-") != std::string::npos; }));
+  }
+};
+
+void copy_part(ParameterStore& store, const std::vector<float>& values, std::uint64_t version,
+               RecordPart where) {
+  const auto writer = store.write_part(part_copy_key(where.part, store.parts(), weights_key()),
+                                       info_of(version, values.size()), where);
+  for (std::size_t chunk = where.part; chunk < chunk_count(values.size());
+       chunk += store.parts()) {
+    writer->write(chunk, chunk_of(std::span<const float>(values), chunk));
+  }
+  require(writer->finish());
+}
+
+Result<RecordInfo> read_copies(ParameterStore& store, std::vector<float>& values) {
+  SPEEDO_ASSIGN(const auto reader, store.read_copies(weights_key()));
+  return take_record(*reader, weights_key(), kModel, values);
+}
+
+}  // namespace
+
+TEST_CASE("copies of parts are what the manifest names, and go when a newer master replaces it",
+          "[store][parts]") {
+  const ServersInMemory memory(3);
+  ChunkedStore store(memory.map, "test");
+  store.fence(5);
+  const auto first = pattern(kPartCount, 1), second = pattern(kPartCount, 2);
+  const auto by_another = pattern(kPartCount, 3);
+  std::vector<float> found(kPartCount);
+  REQUIRE_FALSE(read_copies(store, found));
+
+  for (std::size_t part = 0; part < 3; ++part) copy_part(store, first, 1, {part, 0});
+  // Wherever the whole lies.
+  for (int times = 0; times < 2; ++times) {
+    require(put(store, weights_key(), info_of(1, kPartCount), first));
+    require(read_copies(store, found));
+    CHECK((found == first));
+  }
+
+  std::vector<WrittenPart> parts;
+  for (std::size_t part = 0; part < 3; ++part) {
+    const auto slot = static_cast<std::uint32_t>(3 + 3 * part);
+    parts.push_back(write_part_of(store, second, 2, {part, slot}));
+    copy_part(store, second, 2, {part, slot});
+    copy_part(store, by_another, 2, {part, slot + 1});
+  }
+  CHECK(read_copies(store, found)->version == 1);
+  require(store.put_parts(weights_key(), info_of(2, kPartCount), parts));
+  store.erase_copies(weights_key(), kPartCount, {0, 12, std::nullopt});
+  const auto read = read_copies(store, found);
+  require(read);
+  CHECK(read->version == 2);
+  CHECK((found == second));
+
+  ChunkedStore newer(memory.map, "test");
+  newer.fence(6);
+  require(put(newer, weights_key(), info_of(2, kPartCount), second));
+  for (std::size_t server = 0; server < 3; ++server) CHECK(memory.copies_on(server) == 0);
+}
+
+TEST_CASE("a record of a part lies wholly on the part's server", "[store][parts]") {
+  const ServersInMemory memory(3);
+  const auto& servers = memory.servers;
+  ChunkedStore store(memory.map, "test");
   const auto values = pattern(kPartCount, 1);
   for (std::size_t part = 0; part < 3; ++part) {
     const std::string key = part_key(part, "history");

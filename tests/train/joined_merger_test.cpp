@@ -227,15 +227,17 @@ TEST_CASE("parts leave nothing of former mergers and versions behind", "[merger]
   for (std::uint64_t run = 7; run <= 12; ++run) {
     merge_delta(joined, run);
   }
-  std::size_t chunks = 0;
+  std::size_t chunks = 0, copies = 0;
   for (const auto& server : joined.servers) {
     for (const auto& [key, value] : server->image()) {
       if (key.find(":weights:") != std::string::npos && key.find(":c") != std::string::npos) {
         chunks += 1;
       }
+      copies += key.find("/of-") != std::string::npos ? 1 : 0;
     }
   }
   REQUIRE(chunks == chunk_count(joined.fixture->elements) * 3);
+  REQUIRE(copies == chunks);
 }
 
 TEST_CASE("a master goes on with what parts of an earlier one have left", "[merger]") {
@@ -288,6 +290,55 @@ TEST_CASE("weights of a part that its server has lost come from the copy on the 
 
   joined.servers[(server + 1) % 3]->set_image({});
   REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
+}
+
+TEST_CASE("a part's merger that only is thought to be gone harms no copy of its successor's",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const Version last{(*joined.store->read(weights_key()))->info().version};
+  const Version opened{last.value + 1};
+  Heard heard;
+  Elsewhere late(joined.setup_of(1, config));
+  late.answer_to([&](PartAnswer answer) { heard.put(std::move(answer)); });
+  late.tell(part_order::Open{
+      .id = 1, .from = last, .version = opened, .stage = 0, .first_slot = 30});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+  late.tell(part_order::Decide{.id = 1, .commit = true});
+
+  // Meanwhile the part is merged by another one, and what is late comes to other weights.
+  merge_delta(joined, 2);
+  merge_delta(joined, 3);
+  const auto merged = fixture.stored(3);
+  const MergeJob job = fixture.job({{0, 3}}, false);
+  late.tell(part_order::Merge{.id = 2, .base = opened, .job = job});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+
+  fixture.merger.reset();
+  joined.servers[1]->set_image({});
+  std::vector<float> found(merged.size());
+  require(read_all_parts(joined.store, fixture.layout, found));
+  CHECK((found == merged));
+}
+
+TEST_CASE("weights that a master puts as a whole have copies, too, when it has begun",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  merge_delta(joined, 1);
+  const auto merged = joined.fixture->stored(1);
+  joined.fixture->merger.reset();
+  const PartSetup setup = joined.setup_of(0, config);
+  setup.store->fence(config.term + 1);
+  const RecordInfo info = (*joined.store->read(weights_key()))->info();
+  require(put_copies_of_whole(setup.store, info, merged));
+  require(put(*setup.store, weights_key(), info, merged));
+  joined.servers[1]->set_image({});
+  std::vector<float> found(merged.size());
+  require(read_all_parts(setup.store, setup.layout, found));
+  CHECK((found == merged));
 }
 
 // What the merger says between merges; none: nothing for a while.

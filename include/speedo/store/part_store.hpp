@@ -49,6 +49,8 @@ class PartWriter {
 
 // A record that lies wholly on the server of `part`; `name`: of the record keys' letters.
 std::string part_key(std::size_t part, std::string_view name);
+// On the server after that of `part`, of `parts`: a copy of what the part has of record `name`.
+std::string part_copy_key(std::size_t part, std::size_t parts, std::string_view name);
 
 // Records that several programs put together: each writes the chunks of one server, one of them
 // makes the whole visible. Each writer of a part has a range of kRecordSlots slots that nobody else
@@ -69,6 +71,9 @@ class PartStore {
   // older manifest, of the same version even, whose parts are elsewhere. Errors: the store's.
   virtual Result<bool> has_put_parts(std::string_view key, const RecordInfo& info,
                                      std::span<const WrittenPart> parts) = 0;
+  // The visible record `key`, its chunks as they were put under part_copy_key(): in the parts' own
+  // slots by write_part(), or, where one program has put the whole, in slot 0. Errors: as read().
+  virtual Result<std::unique_ptr<RecordReader>> read_copies(std::string_view key) = 0;
   // False if the part's server came back without it, or with what was tried before in its place.
   // Errors: those of the store.
   virtual Result<bool> has_part(std::string_view key, const RecordInfo& info, std::size_t part,

@@ -53,18 +53,60 @@ std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& k
 void RecordChecker::look_at_named(const KvOperation& operation) {
   const std::string manifest = RecordKeys(job_, weights_key()).manifest();
   const bool is_set = operation.kind == KvOperation::Kind::kSet;
-  const auto set = is_set ? named_.find(operation.key) : named_.end();
   const bool is_known =
       !lost_manifests_at_ || clock_.now() - *lost_manifests_at_ >= kPutTimeMax;
-  const bool is_replaced = set != named_.end() && is_known && !is_kept(set->first, set->second);
-  const bool is_erased =
-      std::ranges::any_of(operation.keys,
-                          [this](const std::string& key) { return named_.contains(key); }) &&
-      !may_have_lost_data() && !is_whole(manifest);
-  if (is_replaced || is_erased) {
+  const auto is_replaced = [&](const Promises& promises) {
+    const auto set = is_set ? promises.find(operation.key) : promises.end();
+    return set != promises.end() && is_known && !is_kept(set->first, set->second);
+  };
+  const auto names_any = [&](const Promises& promises) {
+    return std::ranges::any_of(operation.keys,
+                               [&](const std::string& key) { return promises.contains(key); });
+  };
+  const bool is_erased = names_any(named_) && !may_have_lost_data() && !is_whole(manifest);
+  if (is_replaced(named_) || is_erased) {
     violations_.report(Check::kPublication, "a chunk of the newest weights is replaced or erased");
   }
-  if (is_set && operation.key == manifest) named_ = promises_of(manifest);
+  const bool is_copy_erased =
+      names_any(copies_) && !may_have_lost_data() && names_any(copies_of_weights());
+  if (is_replaced(copies_) || is_copy_erased) {
+    violations_.report(Check::kPublication, "a copy of the newest weights is replaced or erased");
+  }
+  if (is_set && operation.key == manifest) take_newest_weights();
+}
+
+// Chunk C's copy has its slot, or slot 0 of weights that were put as a whole.
+RecordChecker::Promises RecordChecker::copies_of_weights() const {
+  Promises promises;
+  const auto found = expects_copies_ ? read(RecordKeys(job_, weights_key()).manifest()) : nullptr;
+  if (!found || found->error) return promises;
+  const auto manifest = decode_manifest(found->text);
+  for (std::size_t chunk = 0; manifest && chunk < manifest->chunks.size(); ++chunk) {
+    const std::size_t part = chunk % manifest->servers;
+    const RecordKeys names(job_, fmt::format("part/{}/of-{}/{}", (part + 1) % manifest->servers,
+                                             part, weights_key()));
+    const std::uint32_t slot = manifest->slots.empty() ? 0 : manifest->slots[part];
+    promises[names.chunk(manifest->info.term, slot, chunk)] = {
+        .version = manifest->info.version, .checksum = manifest->chunks[chunk].checksum};
+  }
+  return promises;
+}
+
+// Those of parts that stay as they were may be lost since long, and so may all of a version that is
+// put back.
+void RecordChecker::take_newest_weights() {
+  named_ = promises_of(RecordKeys(job_, weights_key()).manifest());
+  const Promises before = std::exchange(copies_, copies_of_weights());
+  if (may_have_lost_data()) return;
+  for (const auto& [key, promise] : copies_) {
+    const auto known = before.find(key);
+    const bool is_new = known == before.end() || known->second.version < promise.version;
+    const bool goes_back =
+        !before.empty() && before.begin()->second.version > promise.version;
+    if (!is_new || goes_back || is_kept(key, promise)) continue;
+    return violations_.report(Check::kPublication,
+                              fmt::format("the copy '{}' of the newest weights is not there", key));
+  }
 }
 
 void RecordChecker::done(const KvOperation& operation) {

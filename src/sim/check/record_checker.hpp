@@ -19,14 +19,16 @@
 namespace speedo::sim {
 
 // What must hold of records in the store, whoever writes them: readers find them whole from the
-// moment they can find them, of the weights as long as they can, and those of workers that are gone
-// are erased.
+// moment they can find them, of the weights as long as they can, with the copies that parts have,
+// and those of workers that are gone are erased.
 class RecordChecker {
  public:
   // `clock`: the server's.
   RecordChecker(KeyValue& map, std::string job, const Clock& clock, Violations& violations)
       : map_(map), job_(std::move(job)), clock_(clock), violations_(violations) {}
 
+  // The weights are merged in parts, each with copies on the server after its own.
+  void expect_copies() { expects_copies_ = true; }
   // An operation that was executed.
   void done(const KvOperation& operation);
   // Chunks may be gone that are named by manifests yet to come, and what was erased is back. Of the
@@ -55,6 +57,8 @@ class RecordChecker {
   };
   using Promises = std::map<std::string, Promise>;  // by the chunks' keys
   Promises promises_of(const std::string& manifest_key) const;
+  Promises copies_of_weights() const;
+  void take_newest_weights();
   bool is_kept(const std::string& key, const Promise& promise) const;
   void look_at_named(const KvOperation& operation);
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
@@ -68,7 +72,8 @@ class RecordChecker {
   std::set<Owner> gone_, late_;  // late: put after that, or back
   std::set<std::uint64_t> ended_terms_;
   std::set<Owner> after_end_;  // have put since the newest master began to end
-  Promises named_;  // by the newest manifest of the weights
+  Promises named_, copies_;  // by the newest manifest of the weights
+  bool expects_copies_ = false;
   std::uint64_t newest_term_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,9 +14,10 @@
 
 namespace speedo::sim {
 
-StoreChecker::StoreChecker(KeyValue& map, const std::string& job,
+StoreChecker::StoreChecker(KeyValue& map, const RecordChecker& records, const std::string& job,
                            std::uint64_t publish_interval, Violations& violations)
     : map_(map),
+      records_(records),
       weights_manifest_(RecordKeys(job, weights_key()).manifest()),
       checkpoint_manifest_(RecordKeys(job, checkpoint_key()).manifest()),
       publish_interval_(publish_interval),
@@ -32,7 +34,9 @@ void StoreChecker::granted(std::uint64_t term) {
 // word.
 void StoreChecker::restarted(bool has_weights) {
   granted_ = 0;
+  const Seen before = last_;
   last_ = has_weights ? read(weights_manifest_).value_or(Seen{}) : Seen{};
+  is_known_ = is_known_ || last_.term != before.term || last_.version != before.version;
   const std::optional<Seen> checkpoint = read(checkpoint_manifest_);
   went_back_to_ = checkpoint ? std::optional(checkpoint->iteration) : std::nullopt;
 }
@@ -54,7 +58,10 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
 
 void StoreChecker::done(const KvOperation& operation) {
   if (operation.kind != KvOperation::Kind::kSet || !took_effect(operation)) return;
-  if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) return;
+  if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) {
+    is_known_ = is_known_ || records_.is_whole(weights_manifest_);
+    return;
+  }
   const std::optional<Seen> now = read(operation.key);
   if (!now) return;
   if (operation.key == weights_manifest_) return judge(*now);
@@ -68,8 +75,9 @@ void StoreChecker::unanswered(const KvOperation& operation) {
   }
 }
 
-void StoreChecker::published(std::uint64_t term, std::uint64_t version) {
-  if (last_.term == term && last_.version >= version) return;
+void StoreChecker::published(std::uint64_t term, std::uint64_t version, bool may_be_lost) {
+  if (last_.term == term && last_.version == version) is_known_ = true;
+  if (may_be_lost || (last_.term == term && last_.version >= version)) return;
   violations_.report(
       Check::kPublication,
       fmt::format("a master says that it has published version {}, and the store has "
@@ -84,7 +92,11 @@ bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) cons
 }
 
 void StoreChecker::judge(const Seen& now) {
-  if (now.term == last_.term && now.version == last_.version) return;
+  const bool was_known = std::exchange(is_known_, records_.is_whole(weights_manifest_));
+  if (now.term == last_.term && now.version == last_.version) {
+    is_known_ = is_known_ || was_known;
+    return;
+  }
   if (now.term < std::max(granted_, last_.term)) {
     violations_.report(Check::kLease,
                        fmt::format("a stale master's weights are read: term {} after {}",
@@ -92,7 +104,8 @@ void StoreChecker::judge(const Seen& now) {
   }
   const bool forgot = granted_ < newest_ && last_.term < newest_;
   granted_ = std::max(granted_, now.term);
-  const bool puts_back = unsure_ == now.term && now.version + 1 == last_.version;
+  const bool may_put_back = unsure_ == now.term || !was_known;
+  const bool puts_back = may_put_back && now.version + 1 == last_.version;
   if (now.term == last_.term && !puts_back) {
     violations_.expect(Check::kPublication, now.version > last_.version,
                        "published versions go back");

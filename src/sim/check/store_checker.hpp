@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sim/proof_store.hpp"
+#include "sim/check/record_checker.hpp"
 #include "sim/check/violations.hpp"
 
 namespace speedo::sim {
@@ -13,15 +14,15 @@ namespace speedo::sim {
 // that the server executes.
 class StoreChecker {
  public:
-  StoreChecker(KeyValue& map, const std::string& job, std::uint64_t publish_interval,
-               Violations& violations);
+  StoreChecker(KeyValue& map, const RecordChecker& records, const std::string& job,
+               std::uint64_t publish_interval, Violations& violations);
 
   void granted(std::uint64_t term);
   // With or without its data; of the weights there are all parts, on their servers or as copies.
   void restarted(bool has_weights = true);
   void done(const KvOperation& operation);
-  // A master says that it has published this version.
-  void published(std::uint64_t term, std::uint64_t version);
+  // A master says that it has published this version. `may_be_lost`: the store may have another.
+  void published(std::uint64_t term, std::uint64_t version, bool may_be_lost);
   // An operation was done, and its answer lost: a master that has published a version without
   // knowing it puts the one before back.
   void unanswered(const KvOperation& operation);
@@ -35,10 +36,14 @@ class StoreChecker {
   void judge(const Seen& now);
   bool keeps_up(std::uint64_t iteration, std::uint64_t reached) const;
   KeyValue& map_;
+  const RecordChecker& records_;
   const std::string weights_manifest_, checkpoint_manifest_;
   const std::uint64_t publish_interval_;
   Violations& violations_;
   Seen last_;
+  // It was whole at some time, or its master has said that it is there. Else nobody has seen it: its
+  // manifest came after the store had lost its chunks, and they could not be put again.
+  bool is_known_ = true;
   // After the store went back in time, until its checkpoint is of now: the iteration of the one of
   // then. Weights alone are newer, but a master that needs histories begins there.
   std::optional<std::uint64_t> went_back_to_;

@@ -56,12 +56,12 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
       log_(world_.queue(), parts.trace),
       lineage_(updates_of(scenario.config.stages), problem_.start(),
                {scenario.learning_rate, scenario.momentum}, violations_),
-      store_checker_(servers_.map(), scenario.config.job,
+      record_checker_(servers_.map(), scenario.config.job, world_.queue(), violations_),
+      store_checker_(servers_.map(), record_checker_, scenario.config.job,
                      publishes_behind(scenario) ? kMergesBehind : scenario.publish_interval,
                      violations_),
       lease_checker_(world_.queue(), [this](std::string_view name) { return is_dead(name); },
                      violations_),
-      record_checker_(servers_.map(), scenario.config.job, world_.queue(), violations_),
       start_checker_({.disk = disk_,
                       .map = servers_.map(),
                       .records = record_checker_,
@@ -89,6 +89,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   };
   places_.resize(scenario.workers);
   shards_.resize(scenario.has_shard.size());
+  if (!shards_.empty() && scenario.shard_copies) record_checker_.expect_copies();
   if (!shards_.empty()) {
     lineage_.merged_in_parts({.parts = scenario.servers,
                               .chunk_elements = scenario.chunk_elements,

@@ -158,9 +158,9 @@ class ProofCluster : private Observer {
   StoreServers servers_;
   EventLog log_;
   Lineage lineage_;
+  RecordChecker record_checker_;
   StoreChecker store_checker_;
   LeaseChecker lease_checker_;
-  RecordChecker record_checker_;
   SimulatedDisk disk_;
   ProofMemory memory_;
   StartChecker start_checker_;

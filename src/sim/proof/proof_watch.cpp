@@ -186,8 +186,8 @@ bool ProofCluster::are_in_memory(const master_command::StartMerge& job, std::uin
 
 void ProofCluster::watch_published(const Mastership& mastership, Version version) {
   if (part_is_lost_) part_is_lost_ = misses_part();
-  if (is_stale(mastership) || record_checker_.may_have_lost_data()) return;
-  store_checker_.published(mastership.master->term(), version.value);
+  const bool may_be_lost = is_stale(mastership) || record_checker_.may_have_lost_data();
+  store_checker_.published(mastership.master->term(), version.value, may_be_lost);
 }
 
 void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& command) {

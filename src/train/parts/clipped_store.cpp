@@ -78,15 +78,19 @@ class ClippedStore::Ahead : public AheadReader {
 // The state is the whole record's, and goes with its manifest.
 class ClippedStore::Writer : public RecordWriter {
  public:
-  Writer(ClippedStore& store, std::uint64_t version, std::unique_ptr<PartWriter> part)
-      : store_(store), version_(version), part_(std::move(part)) {}
+  // `copy`: null: there is none.
+  Writer(ClippedStore& store, std::uint64_t version, std::unique_ptr<PartWriter> part,
+         std::unique_ptr<PartWriter> copy)
+      : store_(store), version_(version), part_(std::move(part)), copy_(std::move(copy)) {}
 
   void write(std::size_t chunk, std::span<const float> values) override {
     part_->write(store_.clip_.whole_chunk(chunk), values);
+    if (copy_) copy_->write(store_.clip_.whole_chunk(chunk), values);
   }
   void set_state(std::string /*state*/) override {}
-  bool is_sent() const override { return part_->is_sent(); }
+  bool is_sent() const override { return part_->is_sent() && (!copy_ || copy_->is_sent()); }
   Result<void> finish() override {
+    if (copy_) SPEEDO_TRY(copy_->finish());
     SPEEDO_ASSIGN(const WrittenPart written, part_->finish());
     return store_.count(version_, written);
   }
@@ -94,7 +98,7 @@ class ClippedStore::Writer : public RecordWriter {
  private:
   ClippedStore& store_;
   const std::uint64_t version_;
-  const std::unique_ptr<PartWriter> part_;
+  const std::unique_ptr<PartWriter> part_, copy_;
 };
 
 ClippedStore::ClippedStore(std::shared_ptr<ParameterStore> store, PartClip clip, const Model& model,
@@ -131,16 +135,20 @@ std::unique_ptr<RecordWriter> ClippedStore::write(std::string_view key, const Re
   RecordInfo whole = info;
   whole.model = model_.whole;
   whole.element_count = model_.element_count;
-  auto own = std::make_unique<Writer>(
-      *this, info.version,
-      store_->write_part(key, whole, {clip_.part, slot_of(info.version)}));
-  if (copies_ == nullptr) return own;
-  return write_both(std::move(own), copies_->write_weights(info));
+  const std::uint32_t slot = slot_of(info.version);
+  return std::make_unique<Writer>(
+      *this, info.version, store_->write_part(key, whole, {clip_.part, slot}),
+      copies_ == nullptr ? nullptr : copies_->write_weights(whole, slot));
 }
 
 Result<std::unique_ptr<RecordReader>> ClippedStore::read(std::string_view key) {
   if (is_checkpoint(key)) return store_->read(part_key(clip_.part, key));
   SPEEDO_ASSIGN(auto whole, store_->read(key));
+  return std::unique_ptr<RecordReader>(std::make_unique<Reader>(*this, std::move(whole)));
+}
+
+Result<std::unique_ptr<RecordReader>> ClippedStore::read_copy() {
+  SPEEDO_ASSIGN(auto whole, store_->read_copies(weights_key()));
   return std::unique_ptr<RecordReader>(std::make_unique<Reader>(*this, std::move(whole)));
 }
 
@@ -168,18 +176,18 @@ Result<void> ClippedStore::erase(std::string_view key, std::uint64_t element_cou
 
 Result<void> ClippedStore::clear_contributions() { return store_->clear_contributions(); }
 
-Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
+Result<RecordInfo> read_part(ClippedStore& store, bool has_copies, std::size_t part,
                              const Digest& model, std::span<float> values) {
   auto read = get_once(store, weights_key(), model, values);
   const bool is_lost = !read && (read.error().code == ErrorCode::kNotFound ||
                                  read.error().code == ErrorCode::kCorrupt);
-  if (!is_lost || copies == nullptr) return read;
-  SPEEDO_ASSIGN(const auto manifest, store.read(weights_key()));
-  SPEEDO_TRY(copies->get_weights(*manifest, values));
+  if (!is_lost || !has_copies) return read;
+  SPEEDO_ASSIGN(const auto copy, store.read_copy());
+  SPEEDO_ASSIGN(const RecordInfo info, take_record(*copy, weights_key(), model, values));
   SPEEDO_WARN("server {} has lost its part of the weights: version {} comes from the copy on the "
               "next one",
-              part + 1, manifest->info().version);
-  return manifest->info();
+              part + 1, info.version);
+  return info;
 }
 
 Result<RecordInfo> read_all_parts(const std::shared_ptr<ParameterStore>& store,
@@ -190,9 +198,8 @@ Result<RecordInfo> read_all_parts(const std::shared_ptr<ParameterStore>& store,
     const PartClip clip{part, store->parts()};
     const Digest model = clip_layout(layout, clip).digest();
     ClippedStore clipped(store, clip, {layout.digest(), model, count}, 0, nullptr);
-    NeighborCopies copies(store, clip);
     std::vector<float> of_part(clipped_count(count, clip));
-    SPEEDO_ASSIGN(const RecordInfo info, read_part(clipped, &copies, part, model, of_part));
+    SPEEDO_ASSIGN(const RecordInfo info, read_part(clipped, true, part, model, of_part));
     if (whole && (whole->version != info.version || whole->term != info.term)) {
       return Error{ErrorCode::kNotFound, "the weights were replaced while they were read"};
     }

@@ -40,6 +40,8 @@ class ClippedStore : public RecordStore {
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override;
   Result<std::unique_ptr<RecordReader>> read(std::string_view key) override;
+  // The newest weights, of the copy on the next server.
+  Result<std::unique_ptr<RecordReader>> read_copy();
   std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
       std::span<const std::string> keys) override;
   std::unique_ptr<AheadReader> read_ahead(std::string_view key,
@@ -68,8 +70,8 @@ class ClippedStore : public RecordStore {
 };
 
 // The newest weights of a part into `values`, which have its size. What its server has lost comes
-// from the copy on the next one. `copies`: null: there are none. Errors: those of get_once().
-Result<RecordInfo> read_part(ClippedStore& store, NeighborCopies* copies, std::size_t part,
+// from the copy on the next one, if there are copies. Errors: those of get_once().
+Result<RecordInfo> read_part(ClippedStore& store, bool has_copies, std::size_t part,
                              const Digest& model, std::span<float> values);
 
 // The newest weights of a job that is merged in parts, likewise, as a whole. Error kNotFound, too,

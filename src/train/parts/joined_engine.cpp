@@ -10,6 +10,7 @@
 #include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
+#include "store/chunk_range.hpp"
 #include "train/job/job_solver.hpp"
 
 namespace speedo {
@@ -109,7 +110,28 @@ Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& 
 // The weights as a whole, for the parts' mergers to read theirs.
 Result<void> JoinedEngine::put_start(const std::string& state) {
   SPEEDO_TRY(put_histories(start_.histories));
-  return put(*store_, weights_key(), info_of(version_, state), start_.weights);
+  const RecordInfo info = info_of(version_, state);
+  // From here on all servers know of this master.
+  const auto whole = store_->write(weights_key(), info);
+  if (setup_.has_copies && store_->parts() > 1) {
+    SPEEDO_TRY(put_copies_of_whole(store_, info, start_.weights));
+  }
+  for (std::size_t chunk = 0; chunk < chunk_count(info.element_count); ++chunk) {
+    whole->write(chunk, chunk_of(std::span<const float>(start_.weights), chunk));
+  }
+  auto done = whole->finish();
+  if (!done && done.error().code == ErrorCode::kSuperseded) {
+    const auto newest = store_->read(weights_key());
+    if (newest && (*newest)->info().term != info.term) erase_start();
+  }
+  return done;
+}
+
+// Of the whole, which no manifest names any more.
+void JoinedEngine::erase_start() {
+  for (std::size_t part = 0; part < seats_.count(); ++part) {
+    erase_with_copies(*store_, info_of(version_, {}).element_count, part, 0);
+  }
 }
 
 std::vector<WrittenPart> JoinedEngine::of_all_servers(std::vector<WrittenPart> written) const {
@@ -242,8 +264,7 @@ Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string
   }
   if (is_first) {
     start_ = {};
-    store_->erase_copies(weights_key(), info_of(version_, {}).element_count,
-                         {0, kRecordSlots, std::nullopt});
+    erase_start();
   }
   return version_;
 }

@@ -41,6 +41,7 @@ class JoinedEngine : public MergerWork {
   JoinedEngine(PartSetup setup, Checkpoint start, std::shared_ptr<PartDesk> desk);
   RecordInfo info_of(Version version, const std::string& state) const;
   Result<void> put_start(const std::string& state);
+  void erase_start();
   Result<void> put_histories(const std::vector<std::vector<float>>& histories);
   Result<void> open_closed(Version version, const std::string& state,
                            const std::function<Result<void>()>& prepare);

@@ -1,12 +1,12 @@
 #include "train/parts/neighbor_copies.hpp"
 
+#include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <speedo/base/assert.hpp>
+#include <speedo/store/layout.hpp>
 
-#include "store/read_once.hpp"
+#include "store/chunk_range.hpp"
 
 namespace speedo {
 namespace {
@@ -42,37 +42,35 @@ NeighborCopies::NeighborCopies(std::shared_ptr<ParameterStore> store, PartClip c
   SPEEDO_ASSERT(clip_.parts > 1);
 }
 
-std::string NeighborCopies::key(const std::string& name) const {
-  const std::size_t neighbor = (clip_.part + 1) % clip_.parts;
-  return part_key(neighbor, "of-" + std::to_string(clip_.part) + "/" + name);
+std::unique_ptr<PartWriter> NeighborCopies::write_weights(const RecordInfo& whole,
+                                                          std::uint32_t slot) {
+  return store_->write_part(part_copy_key(clip_.part, clip_.parts, weights_key()), whole,
+                            {clip_.part, slot});
 }
 
-std::string NeighborCopies::weights_key(std::uint64_t version) const {
-  return key("weights-" + std::to_string(version % 2));
+std::string NeighborCopies::checkpoint_key() const {
+  return part_copy_key(clip_.part, clip_.parts, speedo::checkpoint_key());
 }
 
-std::string NeighborCopies::checkpoint_key() const { return key("checkpoint"); }
-
-std::unique_ptr<RecordWriter> NeighborCopies::write_weights(const RecordInfo& info) {
-  return store_->write(weights_key(info.version), info);
-}
-
-Result<void> NeighborCopies::get_weights(const RecordReader& manifest, std::span<float> values) {
-  const RecordInfo& wanted = manifest.info();
-  const std::string name = weights_key(wanted.version);
-  SPEEDO_ASSIGN(const auto copy, store_->read(name));
-  bool is_it = copy->info().version == wanted.version &&
-               copy->info().element_count == wanted.element_count;
-  for (std::size_t chunk = 0; is_it && chunk < chunk_count(wanted.element_count); ++chunk) {
-    is_it = copy->checksum(chunk) == manifest.checksum(chunk);
+Result<void> put_copies_of_whole(const std::shared_ptr<ParameterStore>& store,
+                                 const RecordInfo& whole, std::span<const float> values) {
+  const std::size_t chunks = chunk_count(whole.element_count), parts = store->parts();
+  for (std::size_t part = 0; part < std::min(parts, chunks); ++part) {
+    const auto copy = NeighborCopies(store, {part, parts}).write_weights(whole, 0);
+    for (std::size_t chunk = part; chunk < chunks; chunk += parts) {
+      copy->write(chunk, chunk_of(values, chunk));
+    }
+    SPEEDO_TRY(copy->finish());
   }
-  if (!is_it) {
-    return Error{ErrorCode::kNotFound,
-                 fmt::format("the copy of part {} on the next server is not of version {}",
-                             clip_.part + 1, wanted.version)};
-  }
-  SPEEDO_TRY(get_once(*store_, name, wanted.model, values));
   return {};
+}
+
+void erase_with_copies(PartStore& store, std::uint64_t element_count, std::size_t part,
+                       std::uint32_t first_slot) {
+  const PartStore::Copies slots{first_slot, first_slot + kRecordSlots, part};
+  store.erase_copies(weights_key(), element_count, slots);
+  if (store.parts() == 1) return;
+  store.erase_copies(part_copy_key(part, store.parts(), weights_key()), element_count, slots);
 }
 
 }  // namespace speedo

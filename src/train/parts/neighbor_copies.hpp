@@ -13,29 +13,31 @@
 namespace speedo {
 
 // Copies of a part on the server after its own, for the time when that server and the part's merger
-// are gone together: the newest checkpoint, and the weights of the newest two versions, as the last
-// that was written may not count. Another merger that only is thought to be gone may write copies
-// as well, so weights are taken only if they are what the weights' own manifest names.
+// are gone together: the newest checkpoint, and chunks of the weights, each in the slot that it has
+// on the part's own server. What the weights' manifest names is found by that, and no other merger,
+// though it only is thought to be gone, writes there.
 // Requires: two servers or more. Blocking. Thread safety: one thread at a time.
 class NeighborCopies {
  public:
   NeighborCopies(std::shared_ptr<ParameterStore> store, PartClip clip);
 
-  // `info`: of the part's elements.
-  std::unique_ptr<RecordWriter> write_weights(const RecordInfo& info);
-  // The version that `manifest`, a reader of the part, is of. Errors: those of the store;
-  // kNotFound: it is not there.
-  Result<void> get_weights(const RecordReader& manifest, std::span<float> values);
-
+  // `whole`: of the weights of all parts.
+  std::unique_ptr<PartWriter> write_weights(const RecordInfo& whole, std::uint32_t slot);
   std::string checkpoint_key() const;
 
  private:
-  std::string weights_key(std::uint64_t version) const;
-  std::string key(const std::string& name) const;
-
   const std::shared_ptr<ParameterStore> store_;
   const PartClip clip_;
 };
+
+// Copies of weights that are put as a whole next, for PartStore::read_copies().
+Result<void> put_copies_of_whole(const std::shared_ptr<ParameterStore>& store,
+                                 const RecordInfo& whole, std::span<const float> values);
+
+// Removes chunks of weights of so many floats that the store's master or its mergers have put, and
+// their copies: those of a part in kRecordSlots slots. Requires: no manifest names them.
+void erase_with_copies(PartStore& store, std::uint64_t element_count, std::size_t part,
+                       std::uint32_t first_slot);
 
 // Writes a record and a second one alike; what `first` says of its end counts once `second` is
 // there.

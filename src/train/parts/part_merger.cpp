@@ -54,9 +54,8 @@ PartMerger::~PartMerger() {
 void PartMerger::remove_what_nobody_names() {
   const auto newest = setup_.store->read(weights_key());
   if (!newest || (*newest)->info().term <= setup_.config.term) return;
-  setup_.store->erase_copies(
-      weights_key(), static_cast<std::uint64_t>(setup_.layout.element_count()),
-      {first_slot_, first_slot_ + kRecordSlots, setup_.clip.part});
+  erase_with_copies(*setup_.store, static_cast<std::uint64_t>(setup_.layout.element_count()),
+                    setup_.clip.part, first_slot_);
 }
 
 void PartMerger::take(PartOrder order) {
@@ -177,7 +176,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                    .weights = std::vector<float>(clipped_count(whole_count, setup_.clip)),
                    .histories = {},
                    .session = {}};
-  SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, copies_.get(), setup_.clip.part,
+  SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, has_copies, setup_.clip.part,
                                                  clipped.digest(), start.weights));
   if (read.term > setup_.config.term) {
     return Error{ErrorCode::kSuperseded,

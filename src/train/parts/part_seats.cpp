@@ -235,7 +235,7 @@ Result<void> PartSeats::take_copy(std::size_t part, part_answer::Copied copied, 
 void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
   for (const std::size_t part : parts) {
     for (const std::uint32_t first : std::exchange(seats_[part].left_slots, {})) {
-      store.erase_copies(weights_key(), element_count(), {first, first + kRecordSlots, part});
+      erase_with_copies(store, element_count(), part, first);
     }
   }
 }
