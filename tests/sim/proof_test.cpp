@@ -87,9 +87,9 @@ TEST_CASE("seeds that once did not hold, or were judged wrongly, do") {
   // new master, which has died, the server with the copies alone still knows; a part has lost its
   // histories in a stage that does not use them; the store loses the copy of a part, which is on
   // its way to the master; the answer to the manifest of a part that was opened anew is lost, and
-  // what it was opened from is lost as well; chunks that were lost before their manifest came cannot
-  // be put again, and the version before takes its place; a part's merger is stopped while it
-  // copies, and goes on when its successor has copies of newer weights.
+  // what it was opened from is lost as well; chunks that were lost before their manifest came
+  // cannot be put again, and the version before takes its place; a part's merger is stopped while
+  // it copies, and goes on when its successor has copies of newer weights.
   for (const std::uint64_t seed : std::initializer_list<std::uint64_t>{
            2496790015U, 3364U, 8736U, 871U, 694438938444458392U, 100426U, 101173U, 102833U,
            102464U, 300030U, 500169U, 502758U, 500522U, 502048U, 701115U,

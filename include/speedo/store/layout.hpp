@@ -45,8 +45,8 @@ namespace speedo {
 // Where mergers beside the servers write the weights, each has the chunks of its server in slots of
 // its own, three for each merger that there was, above those that whole puts use; the manifest then
 // names a slot for each server. A copy of chunk C on server K = C mod S lies as chunk C of record
-// part/L/of-K/weights on server L = K + 1 mod S, in the same slot, or in slot 0 if the whole was put
-// by one program. No manifest is its own: that of the weights names both.
+// part/L/of-K/weights on server L = K + 1 mod S, in the same slot, or in slot 0 if one program has
+// put the whole. No manifest is its own: that of the weights names both.
 //
 // A master's manifest or blob is written by a script that compares its term with the stored one in
 // the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no

@@ -41,8 +41,8 @@ class StoreChecker {
   const std::uint64_t publish_interval_;
   Violations& violations_;
   Seen last_;
-  // It was whole at some time, or its master has said that it is there. Else nobody has seen it: its
-  // manifest came after the store had lost its chunks, and they could not be put again.
+  // It was whole at some time, or its master has said that it is there. Else nobody has seen it:
+  // its manifest came after the store had lost its chunks, and they could not be put again.
   bool is_known_ = true;
   // After the store went back in time, until its checkpoint is of now: the iteration of the one of
   // then. Weights alone are newer, but a master that needs histories begins there.

@@ -89,11 +89,10 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   };
   places_.resize(scenario.workers);
   shards_.resize(scenario.has_shard.size());
-  if (!shards_.empty() && scenario.shard_copies) record_checker_.expect_copies();
   if (!shards_.empty()) {
-    lineage_.merged_in_parts({.parts = scenario.servers,
-                              .chunk_elements = scenario.chunk_elements,
-                              .interval = scenario.publish_interval});
+    if (scenario.shard_copies) record_checker_.expect_copies();
+    lineage_.merged_in_parts(
+        {scenario.servers, scenario.chunk_elements, scenario.publish_interval});
   }
 }
 
