@@ -80,6 +80,7 @@ StoreClients::StoreClients(StoreServers& servers, ProcessPlatform& platform, Ran
         std::make_shared<StoreClient>(servers_.at(i), platform, seeds.next(), mean_time));
     clients_.back()->on_executed = [this, i](const KvOperation& operation) {
       servers_.tell(i, operation, on_executed);
+      if (operation.is_read() && on_read) on_read();
     };
     clients_.back()->on_unanswered = [this, i](const KvOperation& operation) {
       servers_.tell(i, operation, servers_.on_unanswered);

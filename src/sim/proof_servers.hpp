@@ -65,6 +65,8 @@ class StoreClients {
   void cancel_strike();
   // Called after each operation of theirs that changed something.
   std::function<void(std::size_t server, const KvOperation&)> on_executed;
+  // And after each that a server was read by, before anything else happens there.
+  std::function<void()> on_read;
 
  private:
   StoreServers& servers_;

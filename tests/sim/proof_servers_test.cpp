@@ -83,6 +83,27 @@ TEST_CASE("a strike befalls a process once, at whichever server it comes to") {
   CHECK(struck.size() == 2);
 }
 
+TEST_CASE("whatever a process reads, its watcher finds there still, before a server loses it") {
+  SpreadJob job;
+  REQUIRE(job.put_weights(1));
+  int reads = 0, whole = 0;
+  job.clients.on_read = [&] {
+    reads += 1;
+    whole += job.has_weights() ? 1 : 0;
+  };
+  REQUIRE(job.store.read(weights_key()));
+  CHECK(reads == 1);
+  std::vector<float> values(kCount);
+  REQUIRE(get(job.store, weights_key(), Digest{}, values));
+  CHECK(reads == 8);  // the manifest again, and six chunks
+  CHECK(whole == reads);
+  job.servers.on_restart = [](std::size_t, bool) {};
+  job.servers.at(0).restart(Survives::kNothing, Instant{0});
+  REQUIRE_FALSE(job.store.read(weights_key()));
+  CHECK(reads == 9);
+  CHECK(whole == 8);
+}
+
 TEST_CASE("one server is enough for a job to be cut off from its store") {
   SpreadJob job;
   CHECK(job.clients.is_connected());

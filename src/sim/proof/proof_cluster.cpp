@@ -316,12 +316,7 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
     return start_checker_.chose(stored, chosen);
   };
   setting.on_written = [this](const std::string& state) { start_checker_.wrote(state); };
-  // Others may have published what they do not know yet, or will never know.
-  setting.on_chosen = [this, &mastership](ProofMaster&) {
-    for (const auto& each : masters_) {
-      if (each.get() != &mastership && each->master->is_publishing()) watch_torn(*each, true);
-    }
-  };
+  setting.on_read = [this, &mastership](ProofMaster&) { watch_reading(mastership); };
   setting.on_start = [this, &mastership](ProofMaster&, const Merger::Copy& start) {
     watch_start(mastership, start);
   };

@@ -57,6 +57,7 @@ ProofMaster::ProofMaster(Setting setting, World& world)
   clients_.on_executed = [this](std::size_t server, const KvOperation& each) {
     setting_.on_executed(*this, server, each);
   };
+  clients_.on_read = [this] { setting_.on_read(*this); };
 }
 
 ProofMaster::~ProofMaster() { unwind(); }
@@ -214,10 +215,8 @@ void ProofMaster::cancel_strike() {
 
 MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
   MasterHooks hooks;
-  hooks.on_training = [this, &checkpoints](const TrainingId& training, bool) -> Result<void> {
-    SPEEDO_TRY(checkpoints.begin(training));
-    setting_.on_chosen(*this);
-    return {};
+  hooks.on_training = [&checkpoints](const TrainingId& training, bool) {
+    return checkpoints.begin(training);
   };
   hooks.snapshot = [this, &checkpoints](const SnapshotParts& parts) -> Result<void> {
     SPEEDO_TRY(checkpoints.write(parts));

@@ -50,8 +50,8 @@ class ProofMaster {
         on_files = {};
     // It has written a checkpoint of this state to files.
     std::function<void(const std::string& state)> on_written = {};
-    // It knows what it goes on from, and has not changed anything yet.
-    std::function<void(ProofMaster&)> on_chosen = {};
+    // A server of the store has just answered what it read.
+    std::function<void(ProofMaster&)> on_read = {};
     // Its merger begins with this.
     std::function<void(ProofMaster&, const Merger::Copy& start)> on_start = {};
     std::function<void(ProofMaster&, const master_command::StartMerge&, const MergeResult&,

@@ -265,6 +265,15 @@ void ProofCluster::watch_torn(Mastership& mastership, bool by_another) {
   }
 }
 
+// What a master that has yet to begin finds, others may have published who do not know it yet, or
+// will never know. It is looked at as it is read: the store may lose it before that master begins.
+void ProofCluster::watch_reading(const Mastership& reader) {
+  if (reader.checker || reader.master->term() == 0) return;
+  for (const auto& each : masters_) {
+    if (each.get() != &reader && each->master->is_publishing()) watch_torn(*each, true);
+  }
+}
+
 // A merge by parts whose version nobody can read whole any more, or not yet: its weights are taken
 // from the next one.
 void ProofCluster::watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
