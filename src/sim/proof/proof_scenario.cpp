@@ -137,13 +137,6 @@ void draw_faults(Random& random, Scenario& scenario) {
   for (std::uint64_t i = 0; i < count; ++i) scenario.faults.push_back(draw_fault(random, scenario));
   std::ranges::stable_sort(scenario.faults, {}, &Fault::when);
   scenario.mixes_messages = random.below(6) == 0;
-  double slowest = 1.0;
-  for (const double each : scenario.slowness) slowest = std::max(slowest, each);
-  const double run_s = std::chrono::duration<double>(scenario.run_time).count() * slowest *
-                       static_cast<double>(kShardsPerRunMax) / 4.0;
-  const double rest_s = run_s * static_cast<double>(scenario.config.max_iteration) * 3.0;
-  scenario.deadline = scenario.faults_end + seconds(240) +
-                      Instant{static_cast<Instant::rep>(rest_s * 1e9)};
 }
 
 }  // namespace
@@ -238,6 +231,26 @@ void draw_states(Random& random, Scenario& scenario) {
   config.snapshot_workers = random.below(3) == 0 && config.snapshot_interval != 0;
 }
 
+// Time for thrice what every iteration costs if one worker after the other does them: its
+// computation, its requests for and of every chunk and every server's manifest, its messages and
+// its merge. What requests cost counts where a run is short.
+void set_deadline(Scenario& scenario) {
+  double slowest = 1.0;
+  for (const double each : scenario.slowness) slowest = std::max(slowest, each);
+  const auto in_seconds = [](Instant time) { return std::chrono::duration<double>(time).count(); };
+  const double run_s =
+      in_seconds(scenario.run_time) * slowest * static_cast<double>(kShardsPerRunMax) / 4.0;
+  const std::size_t chunks =
+      (scenario.elements + scenario.chunk_elements - 1) / scenario.chunk_elements;
+  const auto requests = static_cast<double>(2 * (chunks + scenario.servers));
+  const double store_s = requests * in_seconds(scenario.exchange_time);
+  const double rest_s = in_seconds(scenario.merge_time + 4 * scenario.latency);
+  const double all_s = (run_s + store_s + rest_s) * 3.0 *
+                       static_cast<double>(scenario.config.max_iteration);
+  scenario.deadline = scenario.faults_end + seconds(240) +
+                      Instant{static_cast<Instant::rep>(all_s * 1e9)};
+}
+
 Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names,
                        WorkerCounts workers, bool in_parts) {
   SPEEDO_ASSERT(!names.empty());
@@ -264,6 +277,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_manifest_faults(manifests, scenario);
   Random states = Random::derive(seed, {kStateStream});
   draw_states(states, scenario);
+  set_deadline(scenario);
   return scenario;
 }
 
