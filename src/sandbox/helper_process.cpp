@@ -13,6 +13,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "base/shown_text.hpp"
 #include "sandbox/helper_message.hpp"
 
 namespace speedo {
@@ -24,21 +25,9 @@ constexpr std::size_t kMessageTextBytesMax = 4096;
 // What stays of the window between tasks.
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20U;
 
-bool is_control(unsigned char letter, unsigned char before) {
-  const bool second_set = before == 0xc2 && letter >= 0x80 && letter < 0xa0;  // as UTF-8
-  return letter < 0x20 || letter == 0x7f || second_set;
-}
-
-// What a helper says is shown to people: no control characters, so that it cannot move a cursor.
 std::string shown(std::span<const std::byte> output) {
-  std::string text;
-  unsigned char before = 0;
-  for (const std::byte each : output.first(std::min(output.size(), kMessageTextBytesMax))) {
-    const auto letter = std::to_integer<unsigned char>(each);
-    text += is_control(letter, before) ? '?' : static_cast<char>(letter);
-    before = letter;
-  }
-  return text;
+  const auto text = output.first(std::min(output.size(), kMessageTextBytesMax));
+  return shown_text({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
 // Only what is about the input: it may not end a training for another reason.

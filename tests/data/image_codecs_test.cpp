@@ -57,6 +57,21 @@ std::string text_of_bytes(const std::vector<std::uint8_t>& values) {
   return {values.begin(), values.end()};
 }
 
+TEST_CASE("what a library says of a damaged file is shown on one line") {
+  const TempDir folder;
+  std::string file = tiff_of(folder, COMPRESSION_ADOBE_DEFLATE);
+  // NumberOfInks instead of PlanarConfiguration: libtiff refuses it in two lines.
+  const std::size_t entry = file.find(little(284, 2) + little(3, 2) + little(1, 4));
+  REQUIRE(entry != std::string::npos);
+  file.replace(entry, 2, little(334, 2));
+  Record record;
+  const auto decoded = decode_bytes(file, ImageColor::kNative, record);
+  REQUIRE_FALSE(decoded);
+  CAPTURE(decoded.error().message);
+  CHECK(decoded.error().message.find("is a damaged TIFF (Warning image") != std::string::npos);
+  CHECK(decoded.error().message.find('\n') == std::string::npos);
+}
+
 TEST_CASE("BMP, PNM, WebP and TIFF become planes, blue first") {
   const TempDir folder;
   const std::string text =

@@ -63,6 +63,7 @@ struct AnnouncedImage {
   std::uint64_t file_bytes = 0;
 };
 
+// Error kData. `what` may hold what a library says of the file.
 Error bad_image(const std::string& what);
 
 // Error kData: the image has no pixels, too many, more than its bytes can hold or than memory.

@@ -12,6 +12,7 @@
 #include <speedo/base/remote_files.hpp>
 #include <speedo/base/limits.hpp>
 
+#include "base/shown_text.hpp"
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
 #include "data/image/exif_orientation.hpp"
@@ -121,7 +122,7 @@ void decode_by_libraries(std::span<ImageDecoding* const> images, ImageColor colo
 }  // namespace
 
 Error bad_image(const std::string& what) {
-  return Error{ErrorCode::kData, fmt::format("holds an encoded image that {}", what)};
+  return Error{ErrorCode::kData, fmt::format("holds an encoded image that {}", shown_text(what))};
 }
 
 Result<void> check_image(const AnnouncedImage& image) {

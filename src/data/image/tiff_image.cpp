@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <tiffio.h>
 
+#include "base/shown_text.hpp"
 #include "data/claimed_size.hpp"
 #include "data/image/decoded_pixels.hpp"
 
@@ -114,7 +115,8 @@ Result<void> decode_tiff(std::span<const std::byte> file, DecodedPixels& pixels)
   if (TIFFRGBAImageOK(tiff.get(), why) == 0) {
     return Error{
         ErrorCode::kUnsupported,
-        fmt::format("holds a TIFF of a kind that is not read ({}); convert it to PNG", why)};
+        fmt::format("holds a TIFF of a kind that is not read ({}); convert it to PNG",
+                    shown_text(why))};
   }
   std::vector<std::uint32_t> raster(static_cast<std::size_t>(count));
   constexpr int kStopAtErrors = 1;

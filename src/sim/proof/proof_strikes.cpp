@@ -307,6 +307,7 @@ void ProofCluster::cut(NodeId from, NodeId to, Instant time, const FaultMark& ma
 }
 
 void ProofCluster::cut_from_store(StoreClients& clients, Instant time, const FaultMark& mark) {
+  ends_undisturbed_ = false;  // which may have begun since the fault was drawn
   clients.disconnect(mark);
   world_.queue().after(time, [&clients] { clients.connect(); });
 }
