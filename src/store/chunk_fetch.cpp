@@ -5,6 +5,8 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/store/layout.hpp>
 
+#include "store/is_lost.hpp"
+
 namespace speedo {
 
 KvPtr fetch_head(KeyValue& map, std::string key) {
@@ -86,9 +88,7 @@ Result<ChunkHead> take_chunk(const KvOperation& operation, const ExpectedChunk& 
 }
 
 Error name_chunk(const Error& error, std::size_t chunk, const std::string& what) {
-  const bool is_of_chunk =
-      error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
-  if (!is_of_chunk) return error;
+  if (!is_lost(error)) return error;
   return Error{error.code,
                "chunk " + std::to_string(chunk) + " of " + what + ' ' + error.message};
 }

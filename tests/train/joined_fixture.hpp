@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,6 +181,17 @@ inline void put_delta(Joined& joined, std::uint64_t run) {
 inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
   put_delta(joined, run);
   return joined.fixture->merge_or_fail({{0, run}}, false);
+}
+
+// What the merger says between merges; none: nothing for a while.
+inline std::optional<Error> what_it_waits_for(Joined& joined) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::optional<Error> error;
+  while (!(error = joined.fixture->merger->waits_because()) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return error;
 }
 
 // What a merger elsewhere has answered.

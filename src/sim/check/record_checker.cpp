@@ -9,6 +9,7 @@
 
 #include <speedo/store/layout.hpp>
 #include <speedo/store/parameter_store.hpp>
+#include <speedo/store/part_store.hpp>
 
 #include "base/parse_number.hpp"
 #include "store/record_codec.hpp"
@@ -83,8 +84,7 @@ RecordChecker::Promises RecordChecker::copies_of_weights() const {
   const auto manifest = decode_manifest(found->text);
   for (std::size_t chunk = 0; manifest && chunk < manifest->chunks.size(); ++chunk) {
     const std::size_t part = chunk % manifest->servers;
-    const RecordKeys names(job_, fmt::format("part/{}/of-{}/{}", (part + 1) % manifest->servers,
-                                             part, weights_key()));
+    const RecordKeys names(job_, part_copy_key(part, manifest->servers, weights_key()));
     const std::uint32_t slot = manifest->slots.empty() ? 0 : manifest->slots[part];
     promises[names.chunk(manifest->info.term, slot, chunk)] = {
         .version = manifest->info.version, .checksum = manifest->chunks[chunk].checksum};

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "sim/proof_store.hpp"
 #include "sim/check/record_checker.hpp"
 #include "sim/check/violations.hpp"
+#include "sim/proof_store.hpp"
 
 namespace speedo::sim {
 

@@ -7,6 +7,7 @@
 #include <speedo/store/layout.hpp>
 
 #include "base/log.hpp"
+#include "store/is_lost.hpp"
 #include "store/read_once.hpp"
 
 namespace speedo {
@@ -179,9 +180,7 @@ Result<void> ClippedStore::clear_contributions() { return store_->clear_contribu
 Result<RecordInfo> read_part(ClippedStore& store, bool has_copies, std::size_t part,
                              const Digest& model, std::span<float> values) {
   auto read = get_once(store, weights_key(), model, values);
-  const bool is_lost = !read && (read.error().code == ErrorCode::kNotFound ||
-                                 read.error().code == ErrorCode::kCorrupt);
-  if (!is_lost || !has_copies) return read;
+  if (read || !is_lost(read.error()) || !has_copies) return read;
   SPEEDO_ASSIGN(const auto copy, store.read_copy());
   SPEEDO_ASSIGN(const RecordInfo info, take_record(*copy, weights_key(), model, values));
   SPEEDO_WARN("server {} has lost its part of the weights: version {} comes from the copy on the "

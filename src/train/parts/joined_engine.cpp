@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "store/chunk_range.hpp"
+#include "store/is_lost.hpp"
 #include "train/job/job_solver.hpp"
 
 namespace speedo {
@@ -23,8 +24,7 @@ constexpr int kCopyAttempts = 5;
 
 // The store has lost a part's copy before it was read, or has that of an order before.
 bool is_missing(const Error& copy) {
-  return copy.code == ErrorCode::kNotFound || copy.code == ErrorCode::kCorrupt ||
-         copy.code == ErrorCode::kMismatch;
+  return is_lost(copy) || copy.code == ErrorCode::kMismatch;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/trace.hpp"
+#include "store/is_lost.hpp"
 #include "store/read_once.hpp"
 #include "train/merge/merger_looks.hpp"
 
@@ -18,11 +19,6 @@ namespace speedo {
 namespace {
 
 constexpr std::chrono::milliseconds kReadAgainPause{5};
-
-// Of a record that was there once.
-bool is_lost(const Error& error) {
-  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
-}
 
 }  // namespace
 

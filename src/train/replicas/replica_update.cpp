@@ -11,6 +11,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "base/trace.hpp"
+#include "store/is_lost.hpp"
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_gradient.hpp"
 #include "train/replicas/step_header.hpp"
@@ -243,15 +244,11 @@ class ReplicaUpdate : public WorkerUpdate {
       const std::size_t first = is_whole ? 0 : index(common.offset - piece.arena.offset);
       const std::size_t count = is_whole ? piece.count : index(common.count);
       const auto here = parts_.exchange.need_weights(piece.offset + first, count);
+      // The weights make good for a step that is gone, or damaged.
       if (!here && is_lost(here.error())) return Error{ErrorCode::kNotFound, here.error().message};
       SPEEDO_TRY(here);
     }
     return {};
-  }
-
-  // The weights make good for a step that is gone, or damaged.
-  static bool is_lost(const Error& error) {
-    return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kCorrupt;
   }
 
   // Of the products that make the gradient of `part`.

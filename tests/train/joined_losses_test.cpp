@@ -1,0 +1,277 @@
+// A job's weights in parts, of which servers lose what they hold: it comes back from whoever has
+// it, or is said to be lost.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "train/joined_fixture.hpp"
+#include "train/parts/clipped_store.hpp"
+#include "train/parts/part_clip.hpp"
+
+namespace speedo::test {
+namespace {
+
+// Loses so many copies of part 1 as soon as it has them.
+class CopyLosingMap : public KeyValue {
+ public:
+  CopyLosingMap(std::shared_ptr<MemoryKeyValue> map, std::atomic<int>& copies)
+      : map_(std::move(map)), copies_(copies) {}
+  void submit(KvPtr operation) override {
+    const bool is_copy = operation->kind == KvOperation::Kind::kSet &&
+                         operation->key.ends_with("part/1/copy:m");
+    const auto erase = std::make_shared<KvOperation>();
+    erase->kind = KvOperation::Kind::kErase;
+    erase->keys.push_back(operation->key);
+    map_->submit(std::move(operation));
+    if (is_copy && copies_.fetch_sub(1) > 0) map_->submit(erase);
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<MemoryKeyValue> map_;
+  std::atomic<int>& copies_;
+};
+
+}  // namespace
+
+TEST_CASE("a part that its server has lost comes back from its merger", "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const auto before = fixture.stored(1);
+  joined.servers[server]->set_image({});
+  REQUIRE_FALSE(joined.servers[server]->image().size() > 0);
+  std::vector<float> found(before.size());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!get(*joined.store, weights_key(), fixture.layout.digest(), found)) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+  }
+  REQUIRE((found == before));
+  REQUIRE(merge_delta(joined, 2).version == fixture.after(2));
+}
+
+TEST_CASE("a stage is entered though a server has just lost what it had", "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  CAPTURE(server, static_cast<int>(kind));
+  MergerConfig config = with_term({.kind = kind});
+  config.stages.push_back(config.stages.front());
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const Merger::Copy before = fixture.copy();
+  joined.servers[server]->set_image({});
+  fixture.enter_or_fail(1);
+  REQUIRE((fixture.copy().weights == before.weights));
+  REQUIRE((fixture.copy().histories == before.histories));
+  merge_delta(joined, 2);
+}
+
+TEST_CASE("contributions and weights that a server has lost: none is merged, the weights come back",
+          "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  CAPTURE(server, static_cast<int>(kind));
+  const MergerConfig config = with_term({.kind = kind});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 1));
+  const auto contribute = [&](std::uint64_t run) {
+    for (std::uint64_t worker = 0; worker < 2; ++worker) {
+      require(put(*joined.store, contribution_key(7, worker), fixture.info(worker, run), delta));
+    }
+  };
+  contribute(1);
+  fixture.merge_or_fail({{0, 1}, {1, 1}}, false);
+  const auto before = fixture.stored(1);
+  contribute(2);
+  joined.servers[server]->set_image({});
+  const MergeResult result = fixture.merge_or_fail({{0, 2}, {1, 2}}, false);
+  REQUIRE(result.version == fixture.after(1));
+  REQUIRE(result.rejected.size() == 2);
+  contribute(3);
+  REQUIRE(fixture.merge_or_fail({{0, 3}, {1, 3}}, false).version == fixture.after(2));
+  const auto after = fixture.stored(2);
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < kJoinedCount; ++i) changed += after[i] != before[i] ? 1 : 0;
+  REQUIRE(changed > kJoinedCount / 100 * 99);
+}
+
+TEST_CASE("weights of a part that its server has lost come from the copy on the next one",
+          "[merger]") {
+  const std::size_t server = GENERATE(0, 1, 2);
+  CAPTURE(server);
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const auto before = fixture.stored(1);
+  fixture.merger.reset();
+  std::vector<float> found(before.size());
+  require(read_all_parts(joined.store, fixture.layout, found));
+  REQUIRE((found == before));
+
+  MemoryImage left = joined.servers[server]->image();
+  std::erase_if(left, [&](const auto& each) {
+    return each.first.find(":weights:") != std::string::npos && !each.first.ends_with(":m");
+  });
+  joined.servers[server]->set_image(left);
+  const auto damaged = read_checkpoint(*joined.store, fixture.layout, false);
+  REQUIRE_FALSE(damaged);
+  REQUIRE(damaged.error().code == ErrorCode::kCorrupt);
+  std::ranges::fill(found, 0.0F);
+  const auto info = read_all_parts(joined.store, fixture.layout, found);
+  require(info);
+  REQUIRE(info->version == fixture.after(1).value);
+  REQUIRE((found == before));
+
+  joined.servers[(server + 1) % 3]->set_image({});
+  REQUIRE_FALSE(read_all_parts(joined.store, fixture.layout, found));
+}
+
+TEST_CASE("a part's merger that only is thought to be gone harms no copy of its successor's",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  merge_delta(joined, 1);
+  const Version last{(*joined.store->read(weights_key()))->info().version};
+  const Version opened{last.value + 1};
+  Heard heard;
+  Elsewhere late(joined.setup_of(1, config));
+  late.answer_to([&](PartAnswer answer) { heard.put(std::move(answer)); });
+  late.tell(part_order::Open{
+      .id = 1, .from = last, .version = opened, .stage = 0, .first_slot = 30});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+  late.tell(part_order::Decide{.id = 1, .commit = true});
+
+  // Meanwhile the part is merged by another one, and what is late comes to other weights.
+  merge_delta(joined, 2);
+  merge_delta(joined, 3);
+  const auto merged = fixture.stored(3);
+  const MergeJob job = fixture.job({{0, 3}}, false);
+  late.tell(part_order::Merge{.id = 2, .base = opened, .job = job});
+  REQUIRE(std::holds_alternative<part_answer::Written>(heard.next()));
+
+  fixture.merger.reset();
+  joined.servers[1]->set_image({});
+  std::vector<float> found(merged.size());
+  require(read_all_parts(joined.store, fixture.layout, found));
+  CHECK((found == merged));
+}
+
+TEST_CASE("weights that a master puts as a whole have copies, too, when it has begun",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  merge_delta(joined, 1);
+  const auto merged = joined.fixture->stored(1);
+  joined.fixture->merger.reset();
+  const PartSetup setup = joined.setup_of(0, config);
+  setup.store->fence(config.term + 1);
+  const RecordInfo info = (*joined.store->read(weights_key()))->info();
+  require(put_copies_of_whole(setup.store, info, merged));
+  require(put(*setup.store, weights_key(), info, merged));
+  joined.servers[1]->set_image({});
+  std::vector<float> found(merged.size());
+  require(read_all_parts(setup.store, setup.layout, found));
+  CHECK((found == merged));
+}
+
+TEST_CASE("weights of a part that nobody has any more are said to be lost, also between merges",
+          "[merger]") {
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto elsewhere = joined.offer(1, config);
+  for (const std::uint64_t run : {1, 2}) {
+    merge_delta(joined, run);
+  }
+  REQUIRE(elsewhere->orders() > 1);
+  REQUIRE_FALSE(fixture.merger->waits_because());
+
+  elsewhere->die([&] {
+    // Its own server, and the copy's.
+    for (const std::size_t server : {1, 2}) joined.servers[server]->set_image({});
+  });
+  const std::optional<Error> lost = what_it_waits_for(joined);
+  REQUIRE(lost.has_value());
+  REQUIRE(lost->code == ErrorCode::kCorrupt);
+  REQUIRE(lost->message.find("--resume=FILE") != std::string::npos);
+  const auto merged = fixture.merge({{0, 3}}, false, 3);
+  REQUIRE_FALSE(merged);
+  REQUIRE(merged.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("histories of a part that were lost where no merge uses them begin at zero", "[merger]") {
+  const std::size_t lost = GENERATE(0, 1, 2);
+  CAPTURE(lost);
+  MergerConfig config = with_term({.kind = UpdateKind::kGradientOnly});
+  config.stages.push_back({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 3);
+  const auto elsewhere = joined.offer(lost, config);
+  merge_delta(joined, 1);
+  joined.fixture->enter_or_fail(1);
+  merge_delta(joined, 2);
+  const Merger::Copy before = joined.fixture->copy();
+  REQUIRE(before.histories.size() == 1);
+  elsewhere->die([&] {
+    for (const auto& server : joined.servers) {
+      MemoryImage left = server->image();
+      std::erase_if(left, [](const auto& each) {
+        return each.first.find(checkpoint_key()) != std::string::npos;
+      });
+      server->set_image(left);
+    }
+  });
+  const Merger::Copy after = joined.fixture->copy();
+  CHECK((after.weights == before.weights));
+  REQUIRE(after.histories.size() == 1);
+  for (std::size_t part = 0; part < 3; ++part) {
+    const std::vector<float> was = clip_values(before.histories[0], {part, 3});
+    REQUIRE(std::ranges::any_of(was, [](float each) { return each != 0.0F; }));
+    const std::vector<float> zeros(was.size());
+    CHECK((clip_values(after.histories[0], {part, 3}) == (part == lost ? zeros : was)));
+  }
+}
+
+TEST_CASE("a part's copy that the store has lost is asked for again, and not for ever",
+          "[merger]") {
+  const int forgotten = GENERATE(1, 4, 1000);
+  CAPTURE(forgotten);
+  const MergerConfig config = with_term({.kind = UpdateKind::kGradientOnly});
+  std::atomic<int> copies{0};
+  Joined joined(config, kJoinedCount, 3, nullptr, [&](auto map) {
+    return std::make_shared<CopyLosingMap>(std::move(map), copies);
+  });
+  const auto elsewhere = joined.offer(1, config);
+  merge_delta(joined, 1);
+  merge_delta(joined, 2);
+  REQUIRE(elsewhere->orders() > 1);
+  copies = forgotten;
+  std::promise<Result<Merger::Copy>> copied;
+  joined.fixture->merger->copy([&](auto copy) { copied.set_value(std::move(copy)); });
+  const Result<Merger::Copy> copy = copied.get_future().get();
+  CHECK(copies < forgotten);
+  if (forgotten > 4) {
+    REQUIRE_FALSE(copy);
+    CHECK(copy.error().code == ErrorCode::kNotFound);
+  } else {
+    require(copy);
+    CHECK((copy->weights == joined.fixture->stored(2)));
+  }
+}
+
+}  // namespace speedo::test
