@@ -62,7 +62,7 @@ struct Neighbours {
   bool is_within[kCount];
 
   SPEEDO_HOST_DEVICE Neighbours(int first, int size, int step) {
-    unrolled<kCount>([&](auto k) {
+    unrolled<kCount>([&](int k) {
       at[k] = clamped(first + k, size) * step;
       is_within[k] = gpu::is_within(first + k, size);
     });
@@ -106,8 +106,8 @@ struct FixedMaximumKernel {
     const Neighbours<kRows> rows(row * kStep - pad_h, src_h, line);
     const Neighbours<kSize> columns(at.column * kStep - pad_w, src_w, places.lanes);
     Sources sources;
-    unrolled<kRows>([&](auto h) {
-      unrolled<kSize>([&](auto w) {
+    unrolled<kRows>([&](int h) {
+      unrolled<kSize>([&](int w) {
         const bool counts = rows.is_within[h] && columns.is_within[w];
         Values& taken = sources.of[h][w];
         taken = load_words<Values>(src, plane + rows.at[h] + columns.at[w]);
@@ -115,24 +115,23 @@ struct FixedMaximumKernel {
       });
     });
     const int first = ((at.plane * dst_h + row) * places.columns + at.column) * places.lanes;
-    unrolled<kOutputs>([&](auto k) {
+    unrolled<kOutputs>([&](int k) {
       if (row + k >= dst_h) return;
-      store<k * kStep>(sources, first + k * places.columns * places.lanes + at.lane);
+      store(sources, k * kStep, first + k * places.columns * places.lanes + at.lane);
     });
   }
 
   // The output of the window that begins with such a row.
-  template <int kRow>
-  SPEEDO_HOST_DEVICE void store(const Sources& sources, int place) const {
+  SPEEDO_HOST_DEVICE void store(const Sources& sources, int row, int place) const {
     float best[kLanes];
     int winner[kLanes];
-    unrolled<kLanes>([&](auto j) { best[j] = kNone, winner[j] = -1; });
-    unrolled<kSize * kSize>([&](auto tap) {
-      unrolled<kLanes>([&](auto j) {
-        const float value = sources.of[kRow + tap / kSize][tap % kSize].get(j);
+    unrolled<kLanes>([&](int j) { best[j] = kNone, winner[j] = -1; });
+    unrolled<kSize * kSize>([&](int tap) {
+      unrolled<kLanes>([&](int j) {
+        const float value = sources.of[row + tap / kSize][tap % kSize].get(j);
         const bool is_more = value > best[j];
         best[j] = is_more ? value : best[j];
-        winner[j] = is_more ? static_cast<int>(tap) : winner[j];
+        winner[j] = is_more ? tap : winner[j];
       });
     });
     store_words(dst, place, Values::of_exact(best));
@@ -202,22 +201,24 @@ struct FixedGradientKernel {
     const int line = x.dst * places.lanes, plane = at.plane * y.dst * line + at.lane;
     const Lines rows(first_row, y.dst, line), columns(first_column, x.dst, places.lanes);
     Patch sum = {};
-    unrolled<Windows::kCount>([&](auto row) {
+    unrolled<Windows::kCount>([&](int row) {
       Values grads[Windows::kCount];
       [[maybe_unused]] LaneBytes<kLanes> taps[Windows::kCount];
-      unrolled<Windows::kCount>([&](auto column) {
+      unrolled<Windows::kCount>([&](int column) {
         const int place = plane + rows.at[row] + columns.at[column];
         grads[column] = load_words<Values>(dst_grad, place);
         if constexpr (kIsMaximum) taps[column] = load_words<LaneBytes<kLanes>>(winners, place);
       });
-      unrolled<Windows::kCount>([&](auto column) {
+      unrolled<Windows::kCount>([&](int column) {
         const bool counts = rows.is_within[row] && columns.is_within[column];
         if constexpr (kIsMaximum) {
           for (std::uint32_t& word : taps[column].words) word = counts ? word : ~0U;
-          add_maximum<row, column>(taps[column], grads[column], sum);
+          add_maximum(row, column, taps[column], grads[column], sum);
         } else {
           const float size = window_size(first_row + row, first_column + column);
-          add_average<row, column>(counts, size, grads[column], sum);
+          float share[kLanes];
+          unrolled<kLanes>([&](int j) { share[j] = counts ? grads[column].get(j) / size : 0.0F; });
+          add_average(row, column, share, sum);
         }
       });
     });
@@ -225,29 +226,26 @@ struct FixedGradientKernel {
   }
 
   // What a window gives to the elements that it has, each at a tap of its own.
-  template <int kRow, int kColumn>
-  SPEEDO_HOST_DEVICE static void add_maximum(const LaneBytes<kLanes>& taps, const Values& grads,
-                                             Patch& sum) {
-    for_each_element<kRow, kColumn>([&](auto h, auto w) {
-      constexpr int kTap = Windows::tap(h, kRow) * kSize + Windows::tap(w, kColumn);
-      unrolled<kLanes>([&](auto j) {
-        if (taps.is(j, kTap)) sum.of[h][w][j] += grads.get(j);
+  SPEEDO_HOST_DEVICE static void add_maximum(int row, int column, const LaneBytes<kLanes>& taps,
+                                             const Values& grads, Patch& sum) {
+    for_each_element(row, column, [&](int h, int w) {
+      const int tap = Windows::tap(h, row) * kSize + Windows::tap(w, column);
+      unrolled<kLanes>([&](int j) {
+        if (taps.is(j, tap)) sum.of[h][w][j] += grads.get(j);
       });
     });
   }
-  template <int kRow, int kColumn>
-  SPEEDO_HOST_DEVICE static void add_average(bool counts, float size, const Values& grads,
+  SPEEDO_HOST_DEVICE static void add_average(int row, int column, const float (&share)[kLanes],
                                              Patch& sum) {
-    float share[kLanes];
-    unrolled<kLanes>([&](auto j) { share[j] = counts ? grads.get(j) / size : 0.0F; });
-    for_each_element<kRow, kColumn>(
-        [&](auto h, auto w) { unrolled<kLanes>([&](auto j) { sum.of[h][w][j] += share[j]; }); });
+    for_each_element(row, column, [&](int h, int w) {
+      unrolled<kLanes>([&](int j) { sum.of[h][w][j] += share[j]; });
+    });
   }
-  template <int kRow, int kColumn, class Body>
-  SPEEDO_HOST_DEVICE static void for_each_element(const Body& body) {
-    unrolled<kPatch>([&](auto h) {
-      unrolled<kPatch>([&](auto w) {
-        if constexpr (Windows::have(h, kRow) && Windows::have(w, kColumn)) body(h, w);
+  template <class Body>
+  SPEEDO_HOST_DEVICE static void for_each_element(int row, int column, const Body& body) {
+    unrolled<kPatch>([&](int h) {
+      unrolled<kPatch>([&](int w) {
+        if (Windows::have(h, row) && Windows::have(w, column)) body(h, w);
       });
     });
   }
@@ -263,8 +261,8 @@ struct FixedGradientKernel {
   SPEEDO_HOST_DEVICE void store(const PlacesInPlanes::At& at, const Patch& sum) const {
     const int row = at.row * kPatch - y.shift, column = at.column * kPatch - x.shift;
     const int first = ((at.plane * y.src + row) * x.src + column) * places.lanes + at.lane;
-    unrolled<kPatch>([&](auto h) {
-      unrolled<kPatch>([&](auto w) {
+    unrolled<kPatch>([&](int h) {
+      unrolled<kPatch>([&](int w) {
         if (!is_within(row + h, y.src) || !is_within(column + w, x.src)) return;
         store_words(src_grad, first + (h * x.src + w) * places.lanes, stored(sum.of[h][w]));
       });

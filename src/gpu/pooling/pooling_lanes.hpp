@@ -2,8 +2,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <type_traits>
-#include <utility>
 
 #include <speedo/base/assert.hpp>
 
@@ -14,14 +12,14 @@ namespace speedo::gpu {
 
 // What a thread of a device loads at once: 16 bytes of neighbouring channels, and a byte for each.
 
-// Calls body(0), ... body(kCount - 1), numbers that the compiler knows: what they index stays in
-// registers.
+// Calls body(0), ... body(kCount - 1), one behind the other in a device's code: what they index
+// stays in registers.
 template <int kCount, class Body>
 SPEEDO_HOST_DEVICE void unrolled(const Body& body) {
-  const auto each = [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    (body(std::integral_constant<int, kIndex>()), ...);
-  };
-  each(std::make_integer_sequence<int, kCount>());
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+#endif
+  for (int i = 0; i < kCount; ++i) body(i);
 }
 
 template <class Words>
@@ -78,7 +76,7 @@ struct alignas(16) LaneValues {
   template <class Upper>
   SPEEDO_HOST_DEVICE static LaneValues made_of(const float (&values)[kLanes], const Upper& upper) {
     LaneValues made;
-    unrolled<4>([&](auto k) {
+    unrolled<4>([&](int k) {
       if constexpr (kType == ElementType::kFloat32) {
         made.words[k] = std::bit_cast<std::uint32_t>(values[k]);
       } else {
@@ -102,9 +100,9 @@ struct alignas(kLanes) LaneBytes {
   // Of the lowest 8 bits of each.
   SPEEDO_HOST_DEVICE static LaneBytes of(const int (&numbers)[kLanes]) {
     LaneBytes made;
-    unrolled<kLanes / 4>([&](auto k) {
+    unrolled<kLanes / 4>([&](int k) {
       made.words[k] = 0;
-      unrolled<4>([&](auto j) {
+      unrolled<4>([&](int j) {
         const auto number = static_cast<std::uint32_t>(numbers[4 * k + j]);
         made.words[k] |= (number & 0xffU) << (8 * j);
       });

@@ -27,8 +27,8 @@ class Element {
     place_ = const_cast<float*>(
         element_at(first, index * matrix.step + column * matrix.stride + row, type_));
   }
-  float value() const { return read_elements(place_, 1, type_)[0]; }
-  void set(float value) const { write_elements({value}, place_, type_); }
+  float value() const { return read_element(place_, type_); }
+  void set(float value) const { write_element(value, place_, type_); }
 
  private:
   ElementType type_;

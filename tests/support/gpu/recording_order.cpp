@@ -105,8 +105,8 @@ void RecordingDriver::run_kernel(StreamState& stream, Piece& piece) {
   }
   piece.work();
   for (const auto& [block, old] : before) {
-    const auto first = std::mismatch(old.begin(), old.end(), block->data);
-    if (first.first != old.end()) {
+    if (std::memcmp(old.data(), block->data, old.size()) != 0) {
+      const auto first = std::mismatch(old.begin(), old.end(), block->data);
       std::size_t last = block->bytes;
       while (old[last - 1] == block->data[last - 1]) --last;
       note(stream, piece, {block, first.second, block->data + last, true});

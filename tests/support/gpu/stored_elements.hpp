@@ -9,29 +9,40 @@
 
 namespace speedo::test {
 
-// The elements of an array of either type, as floats.
+// One element of an array of either type, as a float.
+inline float read_element(const void* at, ElementType type) {
+  if (type == ElementType::kFloat32) {
+    float value = 0.0F;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  std::uint16_t half = 0;
+  std::memcpy(&half, at, sizeof half);
+  return from_bfloat16(half);
+}
+
+inline void write_element(float value, void* at, ElementType type) {
+  if (type == ElementType::kFloat32) {
+    std::memcpy(at, &value, sizeof value);
+    return;
+  }
+  const std::uint16_t half = to_bfloat16(value);
+  std::memcpy(at, &half, sizeof half);
+}
+
 inline std::vector<float> read_elements(const void* array, std::int64_t count, ElementType type) {
   std::vector<float> values(static_cast<std::size_t>(count));
-  if (type == ElementType::kFloat32) {
-    if (count > 0) std::memcpy(values.data(), array, values.size() * sizeof(float));
-    return values;
-  }
+  const auto width = static_cast<std::size_t>(bytes_of_element(type));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint16_t half = 0;
-    std::memcpy(&half, static_cast<const char*>(array) + i * sizeof half, sizeof half);
-    values[i] = from_bfloat16(half);
+    values[i] = read_element(static_cast<const char*>(array) + i * width, type);
   }
   return values;
 }
 
 inline void write_elements(const std::vector<float>& values, void* array, ElementType type) {
+  const auto width = static_cast<std::size_t>(bytes_of_element(type));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == ElementType::kFloat32) {
-      std::memcpy(static_cast<char*>(array) + i * sizeof(float), &values[i], sizeof(float));
-    } else {
-      const std::uint16_t half = to_bfloat16(values[i]);
-      std::memcpy(static_cast<char*>(array) + i * sizeof half, &half, sizeof half);
-    }
+    write_element(values[i], static_cast<char*>(array) + i * width, type);
   }
 }
 

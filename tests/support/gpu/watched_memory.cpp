@@ -13,8 +13,11 @@
 namespace speedo::test {
 namespace {
 
-constexpr std::size_t kArenaBytes = std::size_t{1} << 34U;
+constexpr std::size_t kArenaBytes = std::size_t{1} << 35U;
 constexpr std::size_t kWatchedPage = 4096;
+// Blocks of this size or more begin where pages of it do: they take the system one fault each for
+// 512, and all of a block is written first.
+constexpr std::size_t kHugePage = std::size_t{2} << 20U;
 constexpr std::size_t kZoneBytes = 256;
 constexpr std::byte kZoneByte{0x5a};
 
@@ -68,14 +71,17 @@ WatchedMemory::WatchedMemory(bool guarded) : guarded_(guarded) {
       mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   SPEEDO_ASSERT(addresses != MAP_FAILED);
   addresses_ = static_cast<std::byte*>(addresses);
+  used_ = up_to_huge_page(0);
+  madvise(addresses_, kArenaBytes, MADV_HUGEPAGE);
 }
 
 WatchedMemory::~WatchedMemory() { munmap(addresses_, kArenaBytes); }
 
 WatchedMemory::Block& WatchedMemory::allocate(std::size_t bytes) {
   SPEEDO_ASSERT(bytes > 0 && bytes < kArenaBytes);
-  std::byte* const pages = addresses_ + used_;
   const std::size_t length = pages_of(bytes);
+  if (length >= kHugePage) used_ = up_to_huge_page(used_);
+  std::byte* const pages = addresses_ + used_;
   used_ += length + kWatchedPage;
   SPEEDO_ASSERT(used_ <= kArenaBytes);
   SPEEDO_ASSERT(mprotect(pages, length, PROT_READ | PROT_WRITE) == 0);
@@ -87,6 +93,11 @@ WatchedMemory::Block& WatchedMemory::allocate(std::size_t bytes) {
   std::memset(block.data + bytes, static_cast<int>(kZoneByte), length - kZoneBytes - bytes);
   if (guarded_) allow(block, PROT_NONE);
   return block;
+}
+
+std::size_t WatchedMemory::up_to_huge_page(std::size_t offset) const {
+  const auto place = reinterpret_cast<std::uintptr_t>(addresses_) + offset;
+  return offset + (kHugePage - place % kHugePage) % kHugePage;
 }
 
 bool WatchedMemory::release(Block& block) {

@@ -48,6 +48,9 @@ class WatchedMemory {
   static bool is_intact(const Block& block);
 
  private:
+  // The first offset from there on at which a huge page begins.
+  std::size_t up_to_huge_page(std::size_t offset) const;
+
   const bool guarded_;
   std::vector<Block*> open_;
   std::byte* addresses_ = nullptr;  // that are given out one after the other

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <speedo/backend/layout.hpp>
@@ -28,21 +30,13 @@ void for_each_element(const ArrayShape& shape, Layout layout, const Visit& visit
   }
 }
 
-inline std::vector<float> read_plain(const ArrayShape& shape, Layout layout, const float* array) {
-  std::vector<float> plain(static_cast<std::size_t>(shape.storage_count({})));
-  for_each_element(shape, layout, [&](std::int64_t i, std::int64_t at) {
-    plain[static_cast<std::size_t>(i)] = array[at];
-  });
-  return plain;
-}
+std::vector<float> read_plain(const ArrayShape& shape, Layout layout, const float* array);
 
 // Padding becomes zero.
-inline void write_plain(const ArrayShape& shape, Layout layout, const float* plain, float* array) {
-  std::vector<float> result(static_cast<std::size_t>(shape.storage_count(layout)), 0.0F);
-  for_each_element(shape, layout, [&](std::int64_t i, std::int64_t at) {
-    result[static_cast<std::size_t>(at)] = plain[i];
-  });
-  for (std::size_t i = 0; i < result.size(); ++i) array[i] = result[i];
-}
+void write_plain(const ArrayShape& shape, Layout layout, const float* plain, float* array);
+
+// The first element of the padding that is not zero, as an index in the array.
+std::optional<std::int64_t> find_soiled_padding(const ArrayShape& shape, Layout layout,
+                                                const float* array);
 
 }  // namespace speedo
