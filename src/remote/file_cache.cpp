@@ -17,6 +17,7 @@
 #include "base/memory_limit.hpp"
 #include "remote/cache_record.hpp"
 #include "remote/file_lock.hpp"
+#include "remote/partial_file.hpp"
 
 namespace speedo {
 
@@ -110,11 +111,14 @@ Result<void> FileCache::record(const Entry& entry, const CachedFile& file) {
                                                       .sha256 = file.sha256}));
 }
 
-Result<void> FileCache::forget(const Entry& entry) {
+Result<void> FileCache::keep(const Entry& entry, const PartialFile& whole, const CachedFile& facts,
+                             const Stopped& stopped) const {
+  SPEEDO_ASSIGN(const std::unique_ptr<Descriptor> room, lock_room(stopped));
   std::error_code code;
   fs::remove(entry.record, code);
   if (code) return no_cache(entry.record, code.message());
-  return {};
+  SPEEDO_TRY(whole.put_in_place(entry.file));
+  return record(entry, facts);
 }
 
 Result<std::unique_ptr<Descriptor>> FileCache::make_room(const Entry& entry, std::uint64_t bytes,

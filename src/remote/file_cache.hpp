@@ -16,6 +16,8 @@
 
 namespace speedo {
 
+class PartialFile;
+
 // What a cache's record says of a file in it.
 struct CachedFile {
   std::string version;  // as the server had it; empty: it had none
@@ -67,10 +69,11 @@ class FileCache {
   // The copy that lies there; nothing unless the record is this entry's, and the file has neither
   // another size nor another time of change than when it was put there. It counts as asked for now.
   static std::optional<CachedFile> find(const Entry& entry);
-  // What find() is to say of the file that lies there from here on. Error: kCannotWrite.
-  static Result<void> record(const Entry& entry, const CachedFile& file);
-  // Makes find() say nothing.
-  static Result<void> forget(const Entry& entry);
+  // Puts what has come whole in place of the copy that lies there, if one does; find() says `facts`
+  // of it from here on. Nobody counts files while one of them is neither here nor there. Requires:
+  // the entry is locked, `whole` is of it and on the disk. Errors: as lock().
+  Result<void> keep(const Entry& entry, const PartialFile& whole, const CachedFile& facts,
+                    const Stopped& stopped) const;
 
   // Whether the disk has room for so many bytes of the entry; and what is not in use makes room for
   // them where the cache has a limit. They count from here on, and must lie in its partial file
@@ -80,6 +83,7 @@ class FileCache {
 
  private:
   FileCache(std::filesystem::path folder, std::uint64_t bytes_max);
+  static Result<void> record(const Entry& entry, const CachedFile& file);
   Result<void> check_disk(const std::string& shown, std::uint64_t bytes) const;
   Result<std::unique_ptr<Descriptor>> lock_room(const Stopped& stopped) const;
 

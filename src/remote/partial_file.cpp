@@ -99,10 +99,13 @@ Result<void> PartialFile::note(std::size_t part) {
   return {};
 }
 
+Result<void> PartialFile::sync() const {
+  if (::fsync(bytes_.get()) != 0) return cannot_keep(place_.bytes, errno);
+  return {};
+}
+
 Result<void> PartialFile::put_in_place(const std::filesystem::path& target) const {
-  if (::fsync(bytes_.get()) != 0 || ::rename(place_.bytes.c_str(), target.c_str()) != 0) {
-    return cannot_keep(target, errno);
-  }
+  if (::rename(place_.bytes.c_str(), target.c_str()) != 0) return cannot_keep(target, errno);
   const Descriptor folder(::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || ::fsync(folder.get()) != 0) return cannot_keep(target, errno);
   std::error_code ignored;

@@ -36,7 +36,9 @@ class PartialFile {
   Result<void> write(std::uint64_t offset, std::span<const std::byte> piece) const;
   // From here on the part is there, also for the next process. Errors: as write().
   Result<void> note(std::size_t part);
-  // All its bytes are on the disk, and it lies at `target`. Error: kCannotWrite.
+  // All its bytes are on the disk from here on. Error: kCannotWrite.
+  Result<void> sync() const;
+  // Requires: sync(), and nothing written since. Error: kCannotWrite.
   Result<void> put_in_place(const std::filesystem::path& target) const;
   // Nothing of it is left.
   void remove() const;

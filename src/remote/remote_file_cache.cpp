@@ -127,9 +127,8 @@ class RemoteFileCache : public RemoteFiles {
     SPEEDO_TRY(transfer(origin, facts, terms_, clients_, *file));
     SPEEDO_TRY(check_version(origin, facts, *file));
     SPEEDO_ASSIGN(const CachedFile cached, check_digests(origin.uri(), facts, *file));
-    SPEEDO_TRY(FileCache::forget(entry));
-    SPEEDO_TRY(file->put_in_place(entry.file));
-    SPEEDO_TRY(FileCache::record(entry, cached));
+    SPEEDO_TRY(file->sync());
+    SPEEDO_TRY(cache.keep(entry, *file, cached, terms_.stopped));
     SPEEDO_DEBUG("Fetched '{}': {} in {:.1f} s", entry.shown,
                  format_bytes(static_cast<std::int64_t>(facts.bytes - had)), seconds_since(start));
     return {};

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "remote/file_lock.hpp"
 #include "remote/remote_server.hpp"
 #include "support/catch.hpp"
 
@@ -242,6 +243,47 @@ TEST_CASE("What a process left that was killed before it wrote the record leaves
   for (const char* record : {"begun.parts", "begun.lock", "b.lock"}) {
     CHECK(!fs::exists(records / record));
   }
+}
+
+TEST_CASE("Whoever counts the files of a cache finds each of them") {
+  const RemoteServer server;
+  const std::string letters = "abcdefgh";
+  put(server, letters);
+  RemoteCache cache;
+  std::atomic<bool> is_over = false;
+  int found_whole = 0, found_coming = 0, without_record = 0;
+  std::thread counting([&] {
+    const auto count = [&](const char* kind, const char* ending) {
+      int found = 0;
+      for (const auto& each : fs::recursive_directory_iterator(cache.folder() / kind)) {
+        if (!each.is_regular_file()) continue;
+        const fs::path folder = cache.folder() / "records" / each.path().parent_path().filename();
+        if (!fs::exists(folder / (each.path().filename().string() + ending))) ++without_record;
+        ++found;
+      }
+      return found;
+    };
+    while (!is_over) {
+      const auto room = lock_file(cache.folder() / "room", {});
+      if (!room || !fs::exists(cache.folder() / "files")) continue;
+      found_coming += count("partial", ".parts");
+      found_whole += count("files", ".file");
+    }
+  });
+  int good = 0;
+  for (int round = 0; round < 10; ++round) {
+    for (const char letter : letters) {
+      if (fetch_anew(cache, server, letter)) ++good;
+    }
+    const auto room = lock_file(cache.folder() / "room", {});
+    fs::remove_all(cache.folder() / "files");
+  }
+  is_over = true;
+  counting.join();
+  CHECK(good == 10 * static_cast<int>(letters.size()));
+  CHECK(found_whole > 0);
+  CHECK(found_coming > 0);
+  CHECK(without_record == 0);
 }
 
 TEST_CASE("Processes that fetch at once keep what they use, and the limit") {
