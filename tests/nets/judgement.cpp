@@ -18,8 +18,9 @@ constexpr double kNothingButNoise = 0.5;
 constexpr double kShareOfItsOwn = 1e-3;
 
 // What rounding leaves of the terms, whether data move them or not: each is rounded by up to half
-// a unit in its last place, and may be to the same side where all are alike; so is the sum.
-double rounding_of_terms(const Difference& it) { return double{FLT_EPSILON} * it.summed; }
+// a unit in its last place, and may be to the same side where all are alike; and so are the steps
+// of the sum, which kernels of few lanes make in few parts.
+double rounding_of_terms(const Difference& it) { return 2.0 * FLT_EPSILON * it.summed; }
 
 // How large the rounding of sums that cancel may be.
 double left_of_sums(const Difference& it) {
