@@ -150,7 +150,7 @@ inline MergerConfig with_term(UpdateSpec update) {
   return config;
 }
 
-inline constexpr std::size_t kJoinedCount = 9 * kChunkElements + 1000;
+inline constexpr std::size_t kJoinedCount = 5 * kChunkElements + 1000;
 
 // `term`: of a's master.
 inline void same_contribution(MergerFixture& a, MergerFixture& b, std::uint64_t worker,
