@@ -31,7 +31,7 @@ class VectorIsa {
   VectorIsa& operator=(const VectorIsa&) = delete;
 
  private:
-  // Asks the processor again what it has, which takes a virtual machine some hundred microseconds.
+  // Asks the processor again what it has, which takes long in a virtual machine.
   static void hold(std::int64_t target) {
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
