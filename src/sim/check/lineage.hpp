@@ -40,6 +40,7 @@ class Lineage {
 
   // A worker has put this into the store.
   void contributed(RunId run, std::vector<float> values);
+  bool knows(RunId run) const { return contributions_.contains(run.value); }
   // A master begins at this checkpoint.
   void begin(std::uint64_t term, const Checkpoint& start);
   // It published this: `merge` is done, and `now` what it is at.

@@ -180,14 +180,16 @@ ProofWorker::Setting ProofCluster::worker_setting(std::size_t place) {
     watch_overwriting(place);
   };
   setting.on_withdrawn = [this](const std::string& key) { record_checker_.withdrawn(key); };
+  setting.on_trained = [this](const std::string& key, std::uint64_t run) {
+    watch_contribution_in_memory(key, run);
+    watch_what_was_put_again(key, run);
+  };
   if (scenario_.shares_memory.empty() || !scenario_.shares_memory[place]) return setting;
   setting.find_door = [this, place](const std::string& door) {
     return memory_.find(door, [this, place](const std::string& key) {
+      watch_overwriting(place);
       places_[place].offered.push_back(key);
     });
-  };
-  setting.on_trained = [this](const std::string& key, std::uint64_t run) {
-    watch_contribution_in_memory(key, run);
   };
   return setting;
 }

@@ -85,8 +85,18 @@ void ProofCluster::watch_contribution_in_memory(const std::string& key, std::uin
   lineage_.contributed(RunId{run}, std::move(*values));
 }
 
-// A process that trains again has its memory overwritten, whoever may still want what lay there for
-// an incarnation of it that is over.
+// Chunks that their server lost before the manifest came are put again behind it.
+void ProofCluster::watch_what_was_put_again(const std::string& key, std::uint64_t run) {
+  if (lineage_.knows(RunId{run})) return;
+  ChunkedStore store(servers_.shared_map(), scenario_.config.job);
+  const auto reader = store.read(key);
+  if (!reader || (*reader)->info().version != run) return;
+  auto values = contribution_values(store, key, (*reader)->info());
+  if (values) lineage_.contributed(RunId{run}, std::move(*values));
+}
+
+// A process that trains again, or offers its memory to another master or as another worker, has it
+// overwritten, whoever may still want what lay there for an incarnation of it that is over.
 void ProofCluster::watch_overwriting(std::size_t place) {
   for (const std::string& key : places_[place].offered) {
     const auto found = newest_runs_.find(memory_.owner_of(key));
