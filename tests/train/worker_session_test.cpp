@@ -414,6 +414,27 @@ TEST_CASE("orders out of turn are ignored, a newer one replaces a run") {
   CHECK(worker.order(5).empty());
 }
 
+TEST_CASE("a state is saved once, however often it is ordered meanwhile") {
+  WorkerDriver worker;
+  worker.join();
+  const auto ordered = [&](std::uint64_t iteration) {
+    return worker.on(worker_event::SaveOrdered{{.worker = 0, .iteration = iteration}});
+  };
+  const auto saved = [&](std::uint64_t iteration) {
+    const SaveStateMessage order{.worker = 0, .iteration = iteration};
+    return worker.on(worker_event::StateSaved{order, std::nullopt});
+  };
+  CHECK(ordered(10) == "save 10");
+  CHECK(ordered(10).empty());
+  CHECK(saved(10) == "saved 10 code 0");
+  // The snapshot is tried again.
+  CHECK(ordered(10) == "save 10");
+  CHECK(ordered(20) == "save 20");
+  CHECK(saved(10) == "saved 10 code 0");
+  CHECK(ordered(20).empty());
+  CHECK(saved(20) == "saved 20 code 0");
+}
+
 TEST_CASE("a worker that has lost its master asks whether the job is over, once at a time") {
   WorkerDriver worker;
   worker.tick(0);

@@ -89,6 +89,7 @@ struct WorkerSession::Impl {
   unsigned preparations_ = 0;            // PrepareJob commands not answered yet
   std::optional<RunId> run_;             // under way
   std::optional<RunId> last_ordered_;    // in this incarnation
+  std::optional<std::uint64_t> saving_;  // the iteration of a state that is being saved in it
 };
 
 }  // namespace speedo

@@ -28,14 +28,19 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
        check.digest, clip_text(report.fault), report.read_faults}});
 }
 
-// Its answer goes to the incarnation that was asked.
+// Its answer goes to the incarnation that was asked. One that is under way answers a second order
+// for the same snapshot as well: put twice, the state could be there again once the master is done
+// with it.
 void WorkerSession::Impl::handle(const worker_event::SaveOrdered& event) {
   if (state_ != State::kReady || event.message.worker != id_->value) return;
+  if (saving_ == event.message.iteration) return;
+  saving_ = event.message.iteration;
   out_.emplace_back(worker_command::SaveState{event.message});
 }
 
 void WorkerSession::Impl::handle(const worker_event::StateSaved& event) {
   if (!id_ || event.order.worker != id_->value) return;
+  if (saving_ == event.order.iteration) saving_.reset();
   StateSavedMessage answer{id_->value, event.order.iteration, 0, {}};
   if (event.error) {
     answer.code = static_cast<std::uint32_t>(event.error->code);
@@ -86,6 +91,7 @@ void WorkerSession::Impl::end_incarnation() {
   cancel_run();
   id_.reset();
   last_ordered_.reset();
+  saving_.reset();
 }
 
 void WorkerSession::Impl::exit(std::optional<Error> error) {
