@@ -81,6 +81,7 @@ class ProofCluster : private Observer {
   void watch_contribution(const KvOperation& operation);
   void watch_contribution_in_memory(const std::string& key, std::uint64_t run);
   void watch_what_was_put_again(const std::string& key, std::uint64_t run);
+  void take_contribution(const std::string& key, std::uint64_t run, std::vector<float> values);
   void watch_overwriting(std::size_t place);
   void watch_claim(const KvOperation& operation);
   void watch_start(Mastership& mastership, const Merger::Copy& start);

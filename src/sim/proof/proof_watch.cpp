@@ -73,16 +73,12 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
     server.flip_bit(damage.key);
     if (!values) return;
   }
-  const std::uint64_t term = std::stoull(name.substr(contribution_key_prefix().size()));
-  newest_runs_[{term, info.worker}] = info.version;
-  lineage_.contributed(RunId{info.version}, std::move(*values));
+  take_contribution(name, info.version, std::move(*values));
 }
 
 void ProofCluster::watch_contribution_in_memory(const std::string& key, std::uint64_t run) {
   auto values = memory_.contribution(key, run);
-  if (!values) return;
-  newest_runs_[memory_.owner_of(key)] = run;
-  lineage_.contributed(RunId{run}, std::move(*values));
+  if (values) take_contribution(key, run, std::move(*values));
 }
 
 // Chunks that their server lost before the manifest came are put again behind it.
@@ -92,7 +88,13 @@ void ProofCluster::watch_what_was_put_again(const std::string& key, std::uint64_
   const auto reader = store.read(key);
   if (!reader || (*reader)->info().version != run) return;
   auto values = contribution_values(store, key, (*reader)->info());
-  if (values) lineage_.contributed(RunId{run}, std::move(*values));
+  if (values) take_contribution(key, run, std::move(*values));
+}
+
+void ProofCluster::take_contribution(const std::string& key, std::uint64_t run,
+                                     std::vector<float> values) {
+  newest_runs_[ProofMemory::owner_of(key)] = run;
+  lineage_.contributed(RunId{run}, std::move(values));
 }
 
 // A process that trains again, or offers its memory to another master or as another worker, has it

@@ -30,6 +30,7 @@ inline void write_element(float value, void* at, ElementType type) {
   std::memcpy(at, &half, sizeof half);
 }
 
+// All elements of one.
 inline std::vector<float> read_elements(const void* array, std::int64_t count, ElementType type) {
   std::vector<float> values(static_cast<std::size_t>(count));
   const auto width = static_cast<std::size_t>(bytes_of_element(type));
