@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/record_store.hpp>
@@ -21,6 +22,13 @@ inline std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk
 template <class T>
 std::span<T> chunk_of(std::span<T> values, std::size_t chunk) {
   return values.subspan(chunk * chunk_length(), chunk_elements(values.size(), chunk));
+}
+
+// Gives `writer` every chunk of its record.
+inline void write_all(RecordWriter& writer, std::span<const float> values) {
+  for (std::size_t chunk = 0; chunk < chunk_count(values.size()); ++chunk) {
+    writer.write(chunk, chunk_of(values, chunk));
+  }
 }
 
 }  // namespace speedo

@@ -12,8 +12,13 @@
 namespace speedo {
 
 ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key,
-                         const RecordInfo& info)
-    : shared_(std::move(shared)), key_(key), names_(shared_->job, key), policy_(policy_of(key)) {
+                         const RecordInfo& info, std::uint32_t first_slot)
+    : shared_(std::move(shared)),
+      key_(key),
+      names_(shared_->job, key),
+      policy_(policy_of(key)),
+      first_slot_(first_slot) {
+  SPEEDO_ASSERT(first_slot_ % policy_.slots == 0);
   manifest_.info = info;
   manifest_.info.term = shared_->term;
   chunks_.resize(chunk_count(info.element_count));
@@ -32,7 +37,8 @@ Result<void> ChunkWriter::announce_term() {
   if (term == 0 || shared_->known_term == term) return {};
   for (std::size_t server = 1; server < shared_->map->parts(); ++server) {
     const std::string nothing = RecordKeys(shared_->job, "term").chunk(0, 0, server);
-    SPEEDO_TRY(erase_fenced(*shared_, "record '" + key_ + "'", {nothing}));
+    SPEEDO_TRY(erase_fenced(*shared_, "record '" + key_ + "'", {nothing},
+                            shared_->master_of(term)));
   }
   shared_->known_term = term;
   return {};
@@ -50,6 +56,13 @@ void ChunkWriter::set_state(std::string state) {
 // The values belong to the caller again once the writer is gone, so it waits for what is under way.
 ChunkWriter::~ChunkWriter() { abandon(chunks_); }
 
+// Of this writer's term, and, where writers have the record in turn, in this one's slots.
+bool ChunkWriter::is_own(const RecordManifest& manifest) const {
+  const bool is_in_slots =
+      manifest.slot >= first_slot_ && manifest.slot - first_slot_ < policy_.slots;
+  return manifest.info.term == manifest_.info.term && (first_slot_ == 0 || is_in_slots);
+}
+
 Result<void> ChunkWriter::choose_slot() {
   const std::uint64_t term = manifest_.info.term;
   {
@@ -57,9 +70,10 @@ Result<void> ChunkWriter::choose_slot() {
     const auto found = shared_->tracks.find(key_);
     if (found != shared_->tracks.end()) track_ = found->second;
   }
-  if (track_.term != term) {
+  if (track_.term != term || track_.first_slot != first_slot_) {
     track_.known = false;
     track_.term = term;
+    track_.first_slot = first_slot_;
     track_.chunks = 0;
   }
   // A server that came back without its last second shows an older manifest, which a master that
@@ -68,7 +82,7 @@ Result<void> ChunkWriter::choose_slot() {
   if (!track_.known || is_masters) {
     auto old = read_manifest(*shared_, key_);
     if (old) {
-      track_.known = old->info.term == term;
+      track_.known = is_own(*old);
       track_.slot = old->slot;
       if (track_.known) {
         track_.chunks = std::max(track_.chunks, old->chunks.size());
@@ -81,7 +95,8 @@ Result<void> ChunkWriter::choose_slot() {
     }
   }
   // Where no manifest of this term names a slot, nothing can be harmed.
-  manifest_.slot = track_.known ? (track_.slot + 1) % policy_.slots : 0;
+  const std::uint32_t next = (track_.slot - first_slot_ + 1) % policy_.slots;
+  manifest_.slot = first_slot_ + (track_.known ? next : 0);
   return {};
 }
 
@@ -160,7 +175,7 @@ Result<void> ChunkWriter::write_manifest() {
                                 .bytes = static_cast<std::uint32_t>(chunks_[chunk]->body.size()),
                                 .server = static_cast<std::uint32_t>(server_of(chunk))});
   }
-  SPEEDO_ASSIGN(manifest_server_, put_manifest(*shared_, key_, manifest_));
+  SPEEDO_ASSIGN(manifest_server_, put_manifest(*shared_, key_, manifest_, first_slot_));
   return {};
 }
 
@@ -193,28 +208,39 @@ Result<void> ChunkWriter::finish() {
   return done;
 }
 
-// Readers have the new record. Chunks that only an earlier master's manifest named go, and those
-// behind this record's end if earlier ones were longer. A higher term's stay: its master may live.
+bool ChunkWriter::replaces_earlier() const {
+  if (track_.replaced_slots.empty()) return false;
+  const std::uint32_t last = *track_.replaced_slots.rbegin();
+  return track_.replaced_term < manifest_.info.term ||
+         (track_.replaced_term == manifest_.info.term && last < first_slot_);
+}
+
+// Readers have the new record. Chunks that only an earlier master's or writer's manifest named go,
+// and those behind this record's end if earlier ones were longer. A higher term's and a later
+// writer's stay: they may live.
 void ChunkWriter::record_visible() {
-  if (track_.replaced_term < manifest_.info.term) erase_replaced(*shared_, key_, track_);
+  if (replaces_earlier()) erase_replaced(*shared_, key_, track_);
   if (track_.chunks > chunks_.size()) {
     erase_chunks(*shared_, key_,
-                 {manifest_.info.term, 0, policy_.slots, chunks_.size(), track_.chunks});
+                 {manifest_.info.term, first_slot_, first_slot_ + policy_.slots, chunks_.size(),
+                  track_.chunks});
   }
   track_ = RecordTrack{};
   track_.known = true;
   track_.term = manifest_.info.term;
+  track_.first_slot = first_slot_;
   track_.slot = manifest_.slot;
   track_.chunks = chunks_.size();
 }
 
-// A newer master has the job. As long as it has not put this record, it reads this master's last
-// one, which can even be this very one: if its manifest arrived, but not the answer to it.
+// A newer master has the job, or a later writer the record. As long as it has not put this record,
+// it reads this one's last, which can even be this very one: if its manifest arrived, but not the
+// answer to it.
 void ChunkWriter::record_refused() {
-  ChunkGarbage garbage{manifest_.info.term, 0, policy_.slots, 0,
+  ChunkGarbage garbage{manifest_.info.term, first_slot_, first_slot_ + policy_.slots, 0,
                        std::max(track_.chunks, chunks_.size())};
   const auto visible = read_manifest(*shared_, key_);
-  if (visible && visible->info.term == manifest_.info.term) {
+  if (visible && is_own(*visible)) {
     if (visible->slot == manifest_.slot) return;
     garbage.first_slot = manifest_.slot;
     garbage.end_slot = manifest_.slot + 1;

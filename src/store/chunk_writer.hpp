@@ -12,7 +12,9 @@ namespace speedo {
 // Puts one record: chunks into a slot that no manifest names, then the manifest.
 class ChunkWriter : public RecordWriter {
  public:
-  ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key, const RecordInfo& info);
+  // `first_slot`: of the writer's own, where the record is put in turn; else 0.
+  ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view key, const RecordInfo& info,
+              std::uint32_t first_slot);
   ~ChunkWriter() override;
   void write(std::size_t chunk, std::span<const float> values) override;
   bool is_coded() const override { return manifest_.info.codec != CodecKind::kNone; }
@@ -24,6 +26,8 @@ class ChunkWriter : public RecordWriter {
  private:
   Result<void> announce_term();
   Result<void> choose_slot();
+  bool is_own(const RecordManifest& manifest) const;
+  bool replaces_earlier() const;
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
   // By server: the incarnation that was met last.
   using Incarnations = std::vector<std::uint64_t>;
@@ -40,6 +44,7 @@ class ChunkWriter : public RecordWriter {
   const std::string key_;
   const RecordKeys names_;
   const RecordPolicy policy_;
+  const std::uint32_t first_slot_;
   RecordManifest manifest_;
   RecordTrack track_;           // as of before this put
   std::optional<Error> error_;  // it cannot be put

@@ -1,6 +1,8 @@
 #include "store/chunked_store.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
@@ -91,6 +93,15 @@ std::optional<KvMaster> StoreShared::master_of(std::uint64_t fence) const {
   return master;
 }
 
+std::optional<KvMaster> StoreShared::master_of(std::uint64_t fence, std::string_view key,
+                                               std::uint32_t first_slot) const {
+  std::optional<KvMaster> master = master_of(fence);
+  if (!master || first_slot == 0) return master;
+  master->writer_key = RecordKeys(job, key).writer();
+  master->writer = first_slot;
+  return master;
+}
+
 Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation) {
   if (!operation->master) return execute(*shared.map, operation);
   return execute_as_master(*shared.map, shared.job, what, operation);
@@ -99,18 +110,18 @@ Result<void> execute_fenced(StoreShared& shared, const std::string& what, const 
 // The first server's keys go first: without its manifest no record names the others. A master that
 // erases nothing asks whose the job is.
 Result<void> erase_fenced(StoreShared& shared, const std::string& what,
-                          std::vector<std::string> keys) {
-  if (keys.empty() && shared.term != 0) {
+                          std::vector<std::string> keys, const std::optional<KvMaster>& master) {
+  if (keys.empty() && master) {
     auto operation = std::make_shared<KvOperation>();
     operation->kind = KvOperation::Kind::kErase;
-    operation->master = shared.master_of(shared.term);
+    operation->master = master;
     return execute_fenced(shared, what, operation);
   }
   for (std::vector<std::string>& part : by_part(*shared.map, std::move(keys))) {
     auto operation = std::make_shared<KvOperation>();
     operation->kind = KvOperation::Kind::kErase;
     operation->keys = std::move(part);
-    operation->master = shared.master_of(shared.term);
+    operation->master = master;
     SPEEDO_TRY(execute_fenced(shared, what, operation));
   }
   return {};
@@ -124,17 +135,18 @@ void RecordTrack::replace(const RecordManifest& old) {
   replaced_term = old.info.term;
   replaced_chunks = std::max(replaced_chunks, old.chunks.size());
   replaced_slots.insert(0);
+  replaced_slots.insert(old.slot - old.slot % kRecordSlots);
   for (const std::uint32_t each : old.slots) replaced_slots.insert(each - each % kRecordSlots);
 }
 
 Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
-                                   const RecordManifest& manifest) {
+                                   const RecordManifest& manifest, std::uint32_t first_slot) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;
   operation->key = RecordKeys(shared.job, key).manifest();
   operation->head = encode_manifest(manifest);
   operation->expiry_seconds = policy_of(key).expiry_seconds;
-  operation->master = shared.master_of(manifest.info.term);
+  operation->master = shared.master_of(manifest.info.term, key, first_slot);
   SPEEDO_TRY(execute_fenced(shared, "record '" + std::string(key) + "'", operation));
   return operation->server;
 }
@@ -152,7 +164,14 @@ ChunkedStore::ChunkedStore(std::shared_ptr<KeyValue> map, std::string job)
 }
 
 std::unique_ptr<RecordWriter> ChunkedStore::write(std::string_view key, const RecordInfo& info) {
-  return std::make_unique<ChunkWriter>(shared_, key, info);
+  return std::make_unique<ChunkWriter>(shared_, key, info, 0);
+}
+
+std::unique_ptr<RecordWriter> ChunkedStore::write_in_turn(std::string_view key,
+                                                          const RecordInfo& info,
+                                                          std::uint32_t first_slot) {
+  SPEEDO_ASSERT(first_slot > 0);
+  return std::make_unique<ChunkWriter>(shared_, key, info, first_slot);
 }
 
 Result<std::unique_ptr<RecordReader>> ChunkedStore::read(std::string_view key) {
@@ -189,6 +208,30 @@ std::unique_ptr<AheadReader> ChunkedStore::read_ahead(std::string_view key,
 }
 
 Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_count) {
+  return erase_record(key, element_count, 0);
+}
+
+Result<void> ChunkedStore::erase_in_turn(std::string_view key, std::uint64_t element_count,
+                                         std::uint32_t first_slot) {
+  SPEEDO_ASSERT(first_slot > 0);
+  return erase_record(key, element_count, first_slot);
+}
+
+// A server that came back without its last second shows the manifest of an earlier writer again.
+void ChunkedStore::erase_unfinished(std::string_view key, std::uint64_t element_count,
+                                    std::uint32_t first_slot) {
+  const std::uint64_t term = shared_->term;
+  const std::uint32_t end_slot = first_slot + kRecordSlots;
+  const auto visible = read_manifest(*shared_, key);
+  if (!visible && visible.error().code != ErrorCode::kNotFound) return;
+  const bool is_visible = visible && visible->info.term == term && visible->slot >= first_slot &&
+                          visible->slot < end_slot;
+  if (is_visible) return;
+  erase_chunks(*shared_, key, {term, first_slot, end_slot, 0, chunk_count(element_count)});
+}
+
+Result<void> ChunkedStore::erase_record(std::string_view key, std::uint64_t element_count,
+                                        std::uint32_t first_slot) {
   const RecordKeys names(shared_->job, key);
   auto manifest = read_manifest(*shared_, key);
   if (!manifest && is_transient(manifest.error().code)) return manifest.error();
@@ -196,13 +239,20 @@ Result<void> ChunkedStore::erase(std::string_view key, std::uint64_t element_cou
   const std::size_t finished = manifest ? manifest->chunks.size() : 0;
   const std::size_t chunks =
       std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
-  const std::uint64_t term = manifest ? manifest->info.term : 0;
-  for (std::uint32_t slot = 0; slot < policy_of(key).slots; ++slot) {
-    for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      keys.push_back(names.chunk(term, slot, chunk));
+  const std::uint64_t found_term = manifest ? manifest->info.term : 0;
+  const std::uint32_t slots = policy_of(key).slots;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> ranges = {
+      {first_slot > 0 ? shared_->term.load() : found_term, first_slot}};
+  if (manifest) ranges.emplace(found_term, manifest->slot - manifest->slot % slots);
+  for (const auto& [term, first] : ranges) {
+    for (std::uint32_t slot = first; slot < first + slots; ++slot) {
+      for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+        keys.push_back(names.chunk(term, slot, chunk));
+      }
     }
   }
-  SPEEDO_TRY(erase_fenced(*shared_, "record '" + std::string(key) + "'", std::move(keys)));
+  SPEEDO_TRY(erase_fenced(*shared_, "record '" + std::string(key) + "'", std::move(keys),
+                          shared_->master_of(shared_->term, key, first_slot)));
   const std::lock_guard lock(shared_->mutex);
   if (const auto found = shared_->tracks.find(key); found != shared_->tracks.end()) {
     shared_->tracks.erase(found);
@@ -364,11 +414,12 @@ Result<void> ChunkedStore::clear() {
 // erase what its successor has written under the same keys.
 Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {
   SPEEDO_ASSIGN(const std::vector<std::string> keys, shared_->map->list(prefix));
-  if (keys.empty()) return erase_fenced(*shared_, what, {});
+  const std::optional<KvMaster> master = shared_->master_of(shared_->term);
+  if (keys.empty()) return erase_fenced(*shared_, what, {}, master);
   for (std::size_t next = 0; next < keys.size(); next += kEraseBatch) {
     const auto first = keys.begin() + static_cast<std::ptrdiff_t>(next);
     const auto count = static_cast<std::ptrdiff_t>(std::min(kEraseBatch, keys.size() - next));
-    SPEEDO_TRY(erase_fenced(*shared_, what, {first, first + count}));
+    SPEEDO_TRY(erase_fenced(*shared_, what, {first, first + count}, master));
   }
   return {};
 }

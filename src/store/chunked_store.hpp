@@ -22,12 +22,13 @@ struct RecordTrack {
   bool known = false;      // the next two are the manifest's
   std::uint64_t term = 0;
   std::uint32_t slot = 0;
-  std::size_t chunks = 0;  // the most that any slot of this term holds
-  // Chunks of another term that a put replaces; to be erased when it is visible. 0: none.
+  std::uint32_t first_slot = 0;  // of the writer's own
+  std::size_t chunks = 0;        // the most that any of its slots holds
+  // Chunks of another term or writer that a put replaces; to be erased when it is visible. 0: none.
   std::uint64_t replaced_term = 0;
   std::size_t replaced_chunks = 0;
   std::set<std::uint32_t> replaced_slots;  // the first one of each range that it had copies in
-  // Takes the manifest of another term for what a put replaces.
+  // Takes the manifest of another term or writer for what a put replaces.
   void replace(const RecordManifest& old);
 };
 
@@ -37,6 +38,9 @@ struct StoreShared {
       : map(std::move(key_value)), job(std::move(job_name)) {}
   // For an operation that is a master's of this term; none if it is 0.
   std::optional<KvMaster> master_of(std::uint64_t fence) const;
+  // The same, of the writer of a record that is put in turn; of any other if its first slot is 0.
+  std::optional<KvMaster> master_of(std::uint64_t fence, std::string_view key,
+                                    std::uint32_t first_slot) const;
 
   const std::shared_ptr<KeyValue> map;
   const std::string job;
@@ -80,6 +84,12 @@ class ChunkedStore : public ParameterStore {
   Result<std::unique_ptr<RecordReader>> read_copies(std::string_view key) override;
   Result<bool> has_part(std::string_view key, const RecordInfo& info, std::size_t part,
                         const WrittenPart& written) override;
+  std::unique_ptr<RecordWriter> write_in_turn(std::string_view key, const RecordInfo& info,
+                                              std::uint32_t first_slot) override;
+  Result<void> erase_in_turn(std::string_view key, std::uint64_t element_count,
+                             std::uint32_t first_slot) override;
+  void erase_unfinished(std::string_view key, std::uint64_t element_count,
+                        std::uint32_t first_slot) override;
   void erase_copies(std::string_view key, std::uint64_t element_count, Copies copies) override;
 
   void fence(std::uint64_t term) override;
@@ -88,6 +98,8 @@ class ChunkedStore : public ParameterStore {
 
  private:
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);
+  Result<void> erase_record(std::string_view key, std::uint64_t element_count,
+                            std::uint32_t first_slot);
   Result<void> erase_listed(const std::string& prefix, const std::string& what);
   RecordManifest manifest_of(const RecordInfo& info, std::span<const WrittenPart> parts) const;
 
@@ -105,13 +117,14 @@ RecordPolicy policy_of(std::string_view key);
 // thing in an error. Errors: those of the map and of execute_as_master().
 Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation);
 
-// Erases keys, wherever they lie, with the condition of this store's master, if it is one.
+// Erases keys, wherever they lie, with the condition of `master`, if there is one.
 Result<void> erase_fenced(StoreShared& shared, const std::string& what,
-                          std::vector<std::string> keys);
+                          std::vector<std::string> keys, const std::optional<KvMaster>& master);
 
-// Makes a manifest the record's; gives the incarnation of the server that took it.
+// Makes a manifest the record's; gives the incarnation of the server that took it. `first_slot`:
+// see StoreShared::master_of().
 Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
-                                   const RecordManifest& manifest);
+                                   const RecordManifest& manifest, std::uint32_t first_slot = 0);
 
 // The manifest of record `key`. Errors: kNotFound, kCorrupt and those of the map.
 Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key);

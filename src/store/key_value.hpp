@@ -21,6 +21,10 @@ namespace speedo {
 struct KvMaster {
   std::string term_key, lease_key;
   std::uint64_t term = 0;
+  // kSet and kErase of a record that several of one master's programs put one after another: where
+  // the number of the latest is kept, and this one's. Empty: there is one writer.
+  std::string writer_key;
+  std::uint32_t writer = 0;
   // kClaim and kRelease; see MasterClaim.
   std::string holder;
   bool is_new = false;  // kClaim: the term is a proposal
@@ -51,8 +55,8 @@ class KvOperation {
   std::string text;
   std::size_t start_bytes = 0;
   std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
-  // kSet, kErase: done only if no higher term is stored, in one atomic step. `text` then holds the
-  // answer, as it does of kClaim and kRelease; see decode_answer().
+  // kSet, kErase: done only if no higher term is stored, and no later writer, in one atomic step.
+  // `text` then holds the answer, as it does of kClaim and kRelease; see decode_answer().
   std::optional<KvMaster> master;
   // kSet: called once, just before sending and on the sending thread, to make `head` from `body`
   // while it brings the body into the cache.

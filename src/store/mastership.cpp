@@ -13,7 +13,7 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kTermDigits = 20;
-constexpr std::array<std::string_view, 4> kWords = {"done", "held", "higher", "corrupt"};
+constexpr std::array<std::string_view, 5> kWords = {"done", "held", "higher", "corrupt", "later"};
 
 std::optional<std::uint64_t> decode_term(std::string_view text) {
   if (text.size() != kTermDigits) return std::nullopt;
@@ -52,13 +52,23 @@ KvPtr master_operation(KvOperation::Kind kind, const std::string& job, const Mas
   return operation;
 }
 
-Error bad_term(const std::string& job) {
-  return Error{ErrorCode::kCorrupt, "job '" + job + "': what lies under '" + term_key(job) +
-                                        "' in the store is no term: remove that key"};
+Error bad_term(const std::string& job, const KvMaster& master) {
+  std::string what = "'" + master.term_key + "' in the store is no term: remove that key";
+  if (!master.writer_key.empty()) {
+    what = "'" + master.term_key + "' or '" + master.writer_key +
+           "' in the store is damaged: remove both keys";
+  }
+  return Error{ErrorCode::kCorrupt, "job '" + job + "': what lies under " + what};
 }
 
 // A holder's first word is its name for people.
 Error superseded(const std::string& job, const std::string& what, const MasterAnswer& answer) {
+  if (answer.kind == MasterAnswer::Kind::kLater) {
+    return Error{ErrorCode::kSuperseded,
+                 what + " of job '" + job +
+                     "': a later writer of it has taken over from this one, which has written "
+                     "nothing more"};
+  }
   const std::string name = answer.holder.substr(0, answer.holder.find(' '));
   const std::string by = name.empty() ? "another master" : "the master " + name;
   return Error{ErrorCode::kSuperseded,
@@ -81,11 +91,21 @@ std::string encode_lease(std::uint64_t term, std::string_view holder) {
   return encode_term(term) + ' ' + std::string(holder);
 }
 
+std::string encode_writer(const KvMaster& master) {
+  return encode_term(master.term) + encode_term(master.writer);
+}
+
 MasterAnswer judge_write(const KvMaster& master, const MasterRecord& stored) {
-  if (stored.term.empty()) return {};
-  const auto term = decode_term(stored.term);
+  const auto term = stored.term.empty() ? std::uint64_t{0} : decode_term(stored.term);
   if (!term) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
   if (*term > master.term) return refusal(MasterAnswer::Kind::kHigher, *term, stored);
+  if (master.writer_key.empty() || stored.writer.empty()) return {};
+  const std::string_view writer = stored.writer;
+  const std::string_view of_term = writer.substr(0, std::min(kTermDigits, writer.size()));
+  if (!decode_term(of_term) || !decode_term(writer.substr(of_term.size()))) {
+    return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
+  }
+  if (writer > encode_writer(master)) return {MasterAnswer::Kind::kLater, 0, {}, {}};
   return {};
 }
 
@@ -145,7 +165,7 @@ Result<void> execute_as_master(KeyValue& map, const std::string& job, const std:
   SPEEDO_TRY(execute(map, operation));
   SPEEDO_ASSIGN(const MasterAnswer answer, decode_answer(operation->text));
   if (answer.kind == MasterAnswer::Kind::kDone) return {};
-  if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job);
+  if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job, *operation->master);
   return superseded(job, what, answer);
 }
 
@@ -162,13 +182,13 @@ Result<ClaimAnswer> claim_job(KeyValue& map, const std::string& job, const Maste
     SPEEDO_TRY(execute(map, operation));
     SPEEDO_ASSIGN(MasterAnswer answer, decode_answer(operation->text));
     if (answer.kind == MasterAnswer::Kind::kDone) return ClaimAnswer{true, term, "", {}};
-    if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job);
+    if (answer.kind == MasterAnswer::Kind::kCorrupt) return bad_term(job, *operation->master);
     if (answer.kind == MasterAnswer::Kind::kHeld) {
       return ClaimAnswer{false, answer.term, std::move(answer.holder), answer.left};
     }
     if (claim.term != 0) return superseded(job, "mastership", answer);
     const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - answer.term;
-    if (room == 0) return bad_term(job);
+    if (room == 0) return bad_term(job, *operation->master);
     // Further ahead each time, so that two who claim in turn do not outbid each other for ever.
     term = answer.term + std::min(room, std::uint64_t{1} << static_cast<unsigned>(attempt));
   }

@@ -14,10 +14,12 @@
 namespace speedo {
 
 // Who may write as master of a job. Two values say it: the highest term that claimed or wrote, and
-// the lease, which expires; include/speedo/store/layout.hpp has their bytes. In one atomic step
-// each:
+// the lease, which expires; of a record that several write in turn a third one, the latest of them.
+// include/speedo/store/layout.hpp has their bytes. In one atomic step each:
 //
-//   write       refused ("higher") if the stored term is higher; else stores its own, and writes
+//   write       refused ("higher") if the stored term is higher, or ("later") if a later writer of
+//               that record is stored, of this term or a higher one; else stores its own, and
+//               writes
 //   new claim   refused ("held") while another holds the lease, unless that one is said to be dead
 //               or by force; refused ("higher", to be proposed anew) if its term is not above the
 //               stored one, unless it has that already; else stores term and lease
@@ -31,13 +33,14 @@ namespace speedo {
 
 // What is stored of a job's mastership.
 struct MasterRecord {
-  std::string term;  // empty: none
-  std::string lease;  // empty: nobody's
+  std::string term;    // empty: none
+  std::string writer;  // the latest of the record that is written; empty: none
+  std::string lease;   // empty: nobody's
   std::chrono::milliseconds left{0};
 };
 
 struct MasterAnswer {
-  enum class Kind { kDone, kHeld, kHigher, kCorrupt };
+  enum class Kind { kDone, kHeld, kHigher, kCorrupt, kLater };
   Kind kind = Kind::kDone;
   // kHeld, kHigher: what is stored.
   std::uint64_t term = 0;
@@ -48,6 +51,8 @@ struct MasterAnswer {
 std::string term_key(std::string_view job);
 std::string lease_key(std::string_view job);
 std::string encode_term(std::uint64_t term);
+// Of a record's writer, which that of another master's is compared with too.
+std::string encode_writer(const KvMaster& master);
 std::string encode_lease(std::uint64_t term, std::string_view holder);
 
 // The rules for writes and claims; a claim or write that is kDone is to be stored.
@@ -62,7 +67,7 @@ Result<MasterAnswer> decode_answer(std::string_view text);
 bool took_effect(const KvOperation& operation);
 
 // Submits an operation of a master and waits. Errors: kSuperseded, naming the new master ("WHAT of
-// job ..."); kCorrupt; those of the map.
+// job ...") or saying that a later writer has the record; kCorrupt; those of the map.
 Result<void> execute_as_master(KeyValue& map, const std::string& job, const std::string& what,
                                const KvPtr& operation);
 

@@ -58,16 +58,20 @@ MasterRecord MemoryKeyValue::record_of(const KvMaster& master) {
     record.left = std::chrono::duration_cast<std::chrono::milliseconds>(
         lease->end.value_or(clock_.now()) - clock_.now());
   }
+  if (const MemoryEntry* writer = find(master.writer_key)) record.writer = *writer->bytes;
   return record;
 }
 
-// Answers for the operation's master, and stores its term if the operation may take effect.
+// Answers for the operation's master, and stores its term, and which writer it is, if the operation
+// may take effect.
 bool MemoryKeyValue::may_write(KvOperation& operation) {
   if (!operation.master) return true;
   const MasterAnswer answer = judge_write(*operation.master, record_of(*operation.master));
   operation.text = encode_answer(answer);
   if (answer.kind != MasterAnswer::Kind::kDone) return false;
-  store(operation.master->term_key, encode_term(operation.master->term), {});
+  const KvMaster& master = *operation.master;
+  store(master.term_key, encode_term(master.term), {});
+  if (!master.writer_key.empty()) store(master.writer_key, encode_writer(master), {});
   return true;
 }
 

@@ -86,10 +86,6 @@ Result<void> check_form(const record::Manifest& message) {
     return damaged_manifest("names slots of " + std::to_string(message.slots_size()) + " of " +
                             std::to_string(message.servers()) + " servers");
   }
-  if (message.slot() >= kRecordSlots) {
-    return damaged_manifest("names slot " + std::to_string(message.slot()) + " of " +
-                            std::to_string(kRecordSlots));
-  }
   return {};
 }
 

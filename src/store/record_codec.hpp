@@ -22,6 +22,7 @@ class RecordKeys {
   RecordKeys(std::string_view job, std::string_view name);
   std::string manifest() const { return prefix_ + ":m"; }
   std::string blob() const { return prefix_ + ":b"; }
+  std::string writer() const { return prefix_ + ":w"; }
   // `term`: of the master that wrote the record, or 0.
   std::string chunk(std::uint64_t term, std::uint32_t slot, std::size_t chunk) const;
 

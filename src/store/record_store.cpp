@@ -59,9 +59,7 @@ Result<void> put(RecordStore& store, std::string_view key, const RecordInfo& inf
   RecordInfo complete = info;
   complete.element_count = values.size();
   const std::unique_ptr<RecordWriter> writer = store.write(key, complete);
-  for (std::size_t chunk = 0; chunk < chunk_count(values.size()); ++chunk) {
-    writer->write(chunk, chunk_of(values, chunk));
-  }
+  write_all(*writer, values);
   return writer->finish();
 }
 

@@ -88,6 +88,8 @@ void ShardedKeyValue::submit(KvPtr operation) {
     if (operation->master) {
       operation->master->term_key = name_on(part, operation->master->term_key);
       operation->master->lease_key = name_on(part, operation->master->lease_key);
+      std::string& writer_key = operation->master->writer_key;
+      if (!writer_key.empty()) writer_key = name_on(part, writer_key);
     }
   }
   servers_[part]->submit(std::move(operation));

@@ -22,9 +22,7 @@ void RecordPut::begin(RecordStore& store, std::string_view key, const RecordInfo
     return;
   }
   writer_ = store.write(key, info);
-  for (std::size_t chunk = 0; chunk < chunk_count(values.size()); ++chunk) {
-    writer_->write(chunk, chunk_of(values, chunk));
-  }
+  write_all(*writer_, values);
 }
 
 bool RecordPut::is_under_way() const { return errand_ ? errand_->is_under_way() : !!writer_; }

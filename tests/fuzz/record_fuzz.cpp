@@ -26,13 +26,15 @@ void read_manifest(const std::string& bytes) {
   }
 }
 
-// The term and the lease of a job's master, as they lie in a store.
+// The term and the lease of a job's master, and a record's writer, as they lie in a store.
 void claim_mastership(const std::string& text) {
   Input input(std::as_bytes(std::span(text)));
   const std::string term = text_of(input.take(input.byte() % 32U)), lease = input.text();
   KvMaster writer;
   writer.term = 7;
-  judge_write(writer, {.term = term, .lease = lease});
+  judge_write(writer, {.term = term, .writer = {}, .lease = lease});
+  writer.writer_key = "record";
+  judge_write(writer, {.term = {}, .writer = lease, .lease = {}});
   MemoryKeyValue map;
   MemoryImage image;
   image[term_key("job")].bytes = std::make_shared<const std::string>(term);

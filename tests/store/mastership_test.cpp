@@ -270,6 +270,7 @@ TEST_CASE("answers to masters survive their way", "[store][master]") {
   }
   require(decode_answer("done"));
   require(decode_answer("corrupt"));
+  CHECK(decode_answer("later")->kind == MasterAnswer::Kind::kLater);
   REQUIRE(decode_answer("higher 00000000000000000005 -2 ")->left == milliseconds{0});
   for (const char* text : {"", "no", "done ", "done x", "held", "held 5 6 x",
                            "higher 00000000000000000005", "higher 00000000000000000005 x y",

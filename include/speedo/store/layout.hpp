@@ -9,6 +9,7 @@ namespace speedo {
 //   speedo:{JOB}:NAME:m          manifest of record NAME
 //   speedo:{JOB}:NAME:sS:cC      chunk C of the copy in slot S of record NAME
 //   speedo:{JOB}:NAME:tT:sS:cC   the same of a record that a master of term T wrote
+//   speedo:{JOB}:NAME:w          who has put record NAME last, of several that put it in turn
 //   speedo:{JOB}:NAME:b          blob NAME
 //   speedo:{JOB}/term           the highest term of a master that claimed or wrote
 //   speedo:{JOB}/lease           who is master, until the key expires
@@ -29,6 +30,7 @@ namespace speedo {
 //   manifest   "SPEEDOM2"  u64 checksum of the rest  speedo.record.Manifest of proto/speedo.proto
 //   blob       "SPEEDOB1"  u64 checksum of the rest  the bytes
 //   term      20 decimal digits, so that texts compare as numbers do
+//   writer    20 digits of its master's term, 20 of its first slot
 //   lease      20 digits of the holder's term, a space, the holder's name
 //
 // A manifest names the codec of the record's values (CodecKind of codec/codec.hpp), and of each
@@ -47,6 +49,10 @@ namespace speedo {
 // names a slot for each server. A copy of chunk C on server K = C mod S lies as chunk C of record
 // part/L/of-K/weights on server L = K + 1 mod S, in the same slot, or in slot 0 if one program has
 // put the whole. No manifest is its own: that of the weights names both.
+//
+// A part's mergers put its checkpoint record and the copy of it one after another, each in slots of
+// its own, as of the weights; the scripts that write the manifest or erase the record refuse one
+// that a later merger has taken over from.
 //
 // A master's manifest or blob is written by a script that compares its term with the stored one in
 // the same step: a higher one refuses the write, a lower or absent one is replaced. Chunks need no

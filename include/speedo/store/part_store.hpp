@@ -63,6 +63,18 @@ class PartStore {
   virtual std::size_t parts() const = 0;
   virtual std::unique_ptr<PartWriter> write_part(std::string_view key, const RecordInfo& info,
                                                  RecordPart where) = 0;
+  // RecordStore::write() and erase() of a record that one writer after another has under one
+  // master, each with slots [first_slot, first_slot + kRecordSlots) of its own and a later one with
+  // higher ones. From a later one's finish() or erasure on, an earlier one's is kSuperseded, if the
+  // store is fenced. Requires: `first_slot` is a multiple of kRecordSlots, and not 0.
+  virtual std::unique_ptr<RecordWriter> write_in_turn(std::string_view key, const RecordInfo& info,
+                                                      std::uint32_t first_slot) = 0;
+  virtual Result<void> erase_in_turn(std::string_view key, std::uint64_t element_count,
+                                     std::uint32_t first_slot) = 0;
+  // Removes what such a writer's puts that were never finished have left of so many floats. What
+  // the visible record has stays, and everything if that cannot be asked.
+  virtual void erase_unfinished(std::string_view key, std::uint64_t element_count,
+                                std::uint32_t first_slot) = 0;
   // Makes a record visible whose parts were written under this store's term: one of each server.
   // Fenced as a RecordWriter's finish(). Requires: each part has a checksum for each of its chunks.
   virtual Result<void> put_parts(std::string_view key, const RecordInfo& info,

@@ -6,28 +6,31 @@ namespace speedo {
 
 // The steps of store/mastership.hpp in Redis' Lua; a script runs as one. KEYS: term, lease, then
 // what is written or erased. Each returns one text, see encode_answer(). They go out with EVAL: a
-// restarted server has forgotten scripts, and 700 bytes are nothing beside a manifest.
+// restarted server has forgotten scripts, and 800 bytes are nothing beside a manifest.
 
-// Writes. ARGV: term; of kSetScript also the seconds until the key expires (0: never), the value.
-inline constexpr std::string_view kSetScript =
+// What writes begin with. ARGV: term, writer; empty: nobody else writes the record. If not, the
+// last of KEYS is where the latest writer is kept.
+inline constexpr std::string_view kWriteStart =
     "local s = redis.call('GET', KEYS[1]) "
+    "local by_one = ARGV[2] == '' "
+    "local w = not by_one and redis.call('GET', KEYS[#KEYS]) "
     "if s and (#s ~= 20 or string.find(s, '%D')) then return 'corrupt' end "
     "if s and s > ARGV[1] then "
     "return 'higher ' .. s .. ' ' .. redis.call('PTTL', KEYS[2]) .. ' ' .. "
     "string.sub(redis.call('GET', KEYS[2]) or '', 22) end "
+    "if w and (#w ~= 40 or string.find(w, '%D')) then return 'corrupt' end "
+    "if w and w > ARGV[2] then return 'later' end "
     "if s ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end "
-    "if ARGV[2] == '0' then redis.call('SET', KEYS[3], ARGV[3]) "
-    "else redis.call('SETEX', KEYS[3], ARGV[2], ARGV[3]) end "
+    "if not by_one then redis.call('SET', KEYS[#KEYS], ARGV[2]) end ";
+
+// Behind it. ARGV: also the seconds until the key expires (0: never), the value.
+inline constexpr std::string_view kSetEnd =
+    "if ARGV[3] == '0' then redis.call('SET', KEYS[3], ARGV[4]) "
+    "else redis.call('SETEX', KEYS[3], ARGV[3], ARGV[4]) end "
     "return 'done'";
 
-inline constexpr std::string_view kEraseScript =
-    "local s = redis.call('GET', KEYS[1]) "
-    "if s and (#s ~= 20 or string.find(s, '%D')) then return 'corrupt' end "
-    "if s and s > ARGV[1] then "
-    "return 'higher ' .. s .. ' ' .. redis.call('PTTL', KEYS[2]) .. ' ' .. "
-    "string.sub(redis.call('GET', KEYS[2]) or '', 22) end "
-    "if s ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end "
-    "for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end "
+inline constexpr std::string_view kEraseEnd =
+    "for i = 3, by_one and #KEYS or #KEYS - 1 do redis.call('UNLINK', KEYS[i]) end "
     "return 'done'";
 
 // ARGV: term, holder, milliseconds, is new, by force ("1" or "0"), dead holder.

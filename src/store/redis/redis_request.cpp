@@ -44,12 +44,24 @@ std::string script_front(const KvOperation& operation, std::string_view script,
   return text;
 }
 
+// A write of a master, or of one of its programs that write one after another.
+std::string write_front(const KvOperation& operation, std::string_view end,
+                        std::vector<std::string> keys, std::size_t more) {
+  const KvMaster& master = *operation.master;
+  const bool by_one = master.writer_key.empty();
+  if (!by_one) keys.push_back(master.writer_key);
+  std::string text =
+      script_front(operation, std::string(kWriteStart).append(end), keys, 1 + more);
+  append_word(text, by_one ? "" : encode_writer(master));
+  return text;
+}
+
 // The value is the last word of every form, so that the body ends the request.
 std::string set_front(const KvOperation& operation) {
   const std::string expiry = std::to_string(operation.expiry_seconds);
   std::string text;
   if (operation.master) {
-    text = script_front(operation, kSetScript, std::span(&operation.key, 1), 2);
+    text = write_front(operation, kSetEnd, {operation.key}, 2);
     append_word(text, expiry);
   } else if (operation.expiry_seconds == 0) {
     text = words(3, {"SET", operation.key});
@@ -79,7 +91,7 @@ std::string release_front(const KvOperation& operation) {
 }
 
 std::string erase_front(const KvOperation& operation) {
-  if (operation.master) return script_front(operation, kEraseScript, operation.keys, 0);
+  if (operation.master) return write_front(operation, kEraseEnd, operation.keys, 0);
   std::string text = words(operation.keys.size() + 1, {"UNLINK"});
   for (const std::string& key : operation.keys) append_word(text, key);
   return text;

@@ -126,12 +126,7 @@ std::uint32_t ClippedStore::slot_of(std::uint64_t version) const {
 }
 
 std::unique_ptr<RecordWriter> ClippedStore::write(std::string_view key, const RecordInfo& info) {
-  if (is_checkpoint(key)) {
-    auto own = store_->write(part_key(clip_.part, key), info);
-    return copies_ == nullptr
-               ? std::move(own)
-               : write_both(std::move(own), store_->write(copies_->checkpoint_key(), info));
-  }
+  if (is_checkpoint(key)) return write_part_checkpoint(*store_, checkpoint_place(), info);
   SPEEDO_ASSERT(key == weights_key() && info.model == model_.clipped);
   RecordInfo whole = info;
   whole.model = model_.whole;
@@ -171,8 +166,7 @@ std::unique_ptr<AheadReader> ClippedStore::read_ahead(std::string_view key,
 
 Result<void> ClippedStore::erase(std::string_view key, std::uint64_t element_count) {
   SPEEDO_ASSERT(is_checkpoint(key));
-  if (copies_ != nullptr) SPEEDO_TRY(store_->erase(copies_->checkpoint_key(), element_count));
-  return store_->erase(part_key(clip_.part, key), element_count);
+  return erase_part_checkpoint(*store_, checkpoint_place(), element_count);
 }
 
 Result<void> ClippedStore::clear_contributions() { return store_->clear_contributions(); }

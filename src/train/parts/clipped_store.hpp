@@ -20,7 +20,8 @@ namespace speedo {
 
 // A job's records as the merger of one part has them: weights and contributions have the part's
 // elements and the fingerprint of the part's layout. Weights that it puts are this part's chunks;
-// no manifest is written, but somebody asked whether they count. Its checkpoints are its own.
+// no manifest is written, but somebody asked whether they count. Its checkpoints are its own, until
+// a later merger of the part puts one.
 // Thread safety: one thread at a time.
 class ClippedStore : public RecordStore {
  public:
@@ -57,6 +58,7 @@ class ClippedStore : public RecordStore {
   Result<void> count(std::uint64_t version, const WrittenPart& written);
   std::uint32_t slot_of(std::uint64_t version) const;
   bool is_checkpoint(std::string_view key) const { return key == checkpoint_key(); }
+  PartCheckpointPlace checkpoint_place() const { return {clip_, copies_ != nullptr, first_slot_}; }
 
   const std::shared_ptr<ParameterStore> store_;
   const PartClip clip_;

@@ -89,6 +89,7 @@ RecordInfo JoinedEngine::info_of(Version version, const std::string& state) cons
 
 Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& histories) {
   if (histories.empty()) return {};
+  const std::uint32_t first_slot = seats_.take_slots();
   for (std::size_t part = 0; part < seats_.count(); ++part) {
     const PartClip clip{part, store_->parts()};
     // The weights' place: a checkpoint has them first, and nobody reads these.
@@ -100,9 +101,9 @@ Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& 
     RecordInfo info = info_of(version_, {});
     info.model = clip_layout(setup_.layout, clip).digest();
     info.element_count = values.size();
-    SPEEDO_TRY(put(*store_, part_key(part, checkpoint_key()), info, values));
-    if (!setup_.has_copies || clip.parts == 1) continue;
-    SPEEDO_TRY(put(*store_, NeighborCopies(store_, clip).checkpoint_key(), info, values));
+    const auto writer = write_part_checkpoint(*store_, {clip, has_copies(), first_slot}, info);
+    write_all(*writer, values);
+    SPEEDO_TRY(writer->finish());
   }
   return {};
 }
@@ -113,12 +114,10 @@ Result<void> JoinedEngine::put_start(const std::string& state) {
   const RecordInfo info = info_of(version_, state);
   // From here on all servers know of this master.
   const auto whole = store_->write(weights_key(), info);
-  if (setup_.has_copies && store_->parts() > 1) {
+  if (has_copies()) {
     SPEEDO_TRY(put_copies_of_whole(store_, info, start_.weights));
   }
-  for (std::size_t chunk = 0; chunk < chunk_count(info.element_count); ++chunk) {
-    whole->write(chunk, chunk_of(std::span<const float>(start_.weights), chunk));
-  }
+  write_all(*whole, start_.weights);
   auto done = whole->finish();
   if (!done && done.error().code == ErrorCode::kSuperseded) {
     const auto newest = store_->read(weights_key());

@@ -1,7 +1,10 @@
 #include "train/parts/neighbor_copies.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
@@ -11,6 +14,8 @@
 namespace speedo {
 namespace {
 
+// Writes a record and a second one alike; what the first says of its end counts once the second is
+// there.
 class TwinWriter : public RecordWriter {
  public:
   TwinWriter(std::unique_ptr<RecordWriter> first, std::unique_ptr<RecordWriter> second)
@@ -21,21 +26,31 @@ class TwinWriter : public RecordWriter {
   }
   void set_state(std::string state) override { first_->set_state(std::move(state)); }
   bool is_sent() const override { return first_->is_sent() && second_->is_sent(); }
+  // Of a copy that a later merger has put already, the record itself may be still to come: it is
+  // ended too, and either removes what it wrote or is replaced.
   Result<void> finish() override {
-    SPEEDO_TRY(second_->finish());
-    return first_->finish();
+    auto second = second_->finish();
+    if (!second && second.error().code != ErrorCode::kSuperseded) return second;
+    auto first = first_->finish();
+    return second ? first : second;
   }
 
  private:
   const std::unique_ptr<RecordWriter> first_, second_;
 };
 
-}  // namespace
-
-std::unique_ptr<RecordWriter> write_both(std::unique_ptr<RecordWriter> first,
-                                         std::unique_ptr<RecordWriter> second) {
-  return std::make_unique<TwinWriter>(std::move(first), std::move(second));
+std::string copy_of_checkpoint(PartClip clip) {
+  return part_copy_key(clip.part, clip.parts, checkpoint_key());
 }
+
+// The part's own, then its copy's.
+std::vector<std::string> keys_of(const PartCheckpointPlace& place) {
+  std::vector<std::string> keys = {part_key(place.clip.part, checkpoint_key())};
+  if (place.has_copy) keys.push_back(copy_of_checkpoint(place.clip));
+  return keys;
+}
+
+}  // namespace
 
 NeighborCopies::NeighborCopies(std::shared_ptr<ParameterStore> store, PartClip clip)
     : store_(std::move(store)), clip_(clip) {
@@ -49,7 +64,7 @@ std::unique_ptr<PartWriter> NeighborCopies::write_weights(const RecordInfo& whol
 }
 
 std::string NeighborCopies::checkpoint_key() const {
-  return part_copy_key(clip_.part, clip_.parts, speedo::checkpoint_key());
+  return copy_of_checkpoint(clip_);
 }
 
 Result<void> put_copies_of_whole(const std::shared_ptr<ParameterStore>& store,
@@ -71,6 +86,32 @@ void erase_with_copies(PartStore& store, std::uint64_t element_count, std::size_
   store.erase_copies(weights_key(), element_count, slots);
   if (store.parts() == 1) return;
   store.erase_copies(part_copy_key(part, store.parts(), weights_key()), element_count, slots);
+}
+
+std::unique_ptr<RecordWriter> write_part_checkpoint(PartStore& store,
+                                                    const PartCheckpointPlace& place,
+                                                    const RecordInfo& info) {
+  std::vector<std::unique_ptr<RecordWriter>> writers;
+  for (const std::string& key : keys_of(place)) {
+    writers.push_back(store.write_in_turn(key, info, place.first_slot));
+  }
+  if (writers.size() == 1) return std::move(writers[0]);
+  return std::make_unique<TwinWriter>(std::move(writers[0]), std::move(writers[1]));
+}
+
+Result<void> erase_part_checkpoint(PartStore& store, const PartCheckpointPlace& place,
+                                   std::uint64_t element_count) {
+  for (const std::string& key : std::views::reverse(keys_of(place))) {
+    SPEEDO_TRY(store.erase_in_turn(key, element_count, place.first_slot));
+  }
+  return {};
+}
+
+void erase_unfinished(PartStore& store, const PartCheckpointPlace& place,
+                      std::uint64_t element_count) {
+  for (const std::string& key : keys_of(place)) {
+    store.erase_unfinished(key, element_count, place.first_slot);
+  }
 }
 
 }  // namespace speedo

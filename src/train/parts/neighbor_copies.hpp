@@ -39,9 +39,20 @@ Result<void> put_copies_of_whole(const std::shared_ptr<ParameterStore>& store,
 void erase_with_copies(PartStore& store, std::uint64_t element_count, std::size_t part,
                        std::uint32_t first_slot);
 
-// Writes a record and a second one alike; what `first` says of its end counts once `second` is
-// there.
-std::unique_ptr<RecordWriter> write_both(std::unique_ptr<RecordWriter> first,
-                                         std::unique_ptr<RecordWriter> second);
+// A part's checkpoint, and with `has_copy` its copy, which is put first. Whoever puts them, one
+// after another, has slots of its own: see PartStore::write_in_turn().
+struct PartCheckpointPlace {
+  PartClip clip;
+  bool has_copy = false;
+  std::uint32_t first_slot = 0;
+};
+std::unique_ptr<RecordWriter> write_part_checkpoint(PartStore& store,
+                                                    const PartCheckpointPlace& place,
+                                                    const RecordInfo& info);
+Result<void> erase_part_checkpoint(PartStore& store, const PartCheckpointPlace& place,
+                                   std::uint64_t element_count);
+// What puts that were never finished have left of so many floats.
+void erase_unfinished(PartStore& store, const PartCheckpointPlace& place,
+                      std::uint64_t element_count);
 
 }  // namespace speedo

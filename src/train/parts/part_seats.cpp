@@ -4,7 +4,9 @@
 #include <utility>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/core/update_rule.hpp>
 #include <speedo/store/layout.hpp>
+#include <speedo/train/checkpoint.hpp>
 
 #include "base/log.hpp"
 #include "train/parts/part_copy.hpp"
@@ -142,8 +144,7 @@ PartRound PartSeats::open(std::span<const std::size_t> parts, part_order::Open o
     Seat& seat = seats_[part];
     if (!seat.link) sit_here(part);
     if (seat.first_slot != 0) seat.left_slots.push_back(seat.first_slot);
-    openings_ += 1;
-    seat.first_slot = order.first_slot = openings_ * kRecordSlots;
+    seat.first_slot = order.first_slot = next_slots();
     seat.link->tell(order);
   }
   PartRound round = collect(order.id, {parts.begin(), parts.end()});
@@ -151,6 +152,17 @@ PartRound PartSeats::open(std::span<const std::size_t> parts, part_order::Open o
     if (seats_[part].link) seats_[part].is_open = round.is_done();
   }
   return round;
+}
+
+std::uint32_t PartSeats::next_slots() {
+  openings_ += 1;
+  return openings_ * kRecordSlots;
+}
+
+std::uint32_t PartSeats::take_slots() {
+  const std::uint32_t first = next_slots();
+  for (Seat& seat : seats_) seat.left_slots.push_back(first);
+  return first;
 }
 
 PartRound PartSeats::ask_all(const PartOrder& order) {
@@ -233,9 +245,14 @@ Result<void> PartSeats::take_copy(std::size_t part, part_answer::Copied copied, 
 }
 
 void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
+  const bool has_histories = wants_histories(setup_.config.stages);
   for (const std::size_t part : parts) {
+    const PartClip clip{part, setup_.store->parts()};
     for (const std::uint32_t first : std::exchange(seats_[part].left_slots, {})) {
       erase_with_copies(store, element_count(), part, first);
+      if (!has_histories) continue;
+      erase_unfinished(store, {clip, setup_.has_copies && clip.parts > 1, first},
+                       clipped_count(element_count(), clip) * (1 + UpdateRule::kHistoriesMax));
     }
   }
 }

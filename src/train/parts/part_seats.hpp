@@ -50,6 +50,9 @@ class PartSeats {
   PartRound ask_all(const PartOrder& order);
   void tell_all(const PartOrder& order);
   void decide(std::uint64_t id, bool commit) { tell_all(part_order::Decide{id, commit}); }
+  // For what is put in the place of all mergers, before the next ones are opened: the first of
+  // kRecordSlots slots, above all that were given to mergers.
+  std::uint32_t take_slots();
   // Opened mergers have what they wrote made visible: what their predecessors wrote may go.
   void settle(std::span<const std::size_t> parts, PartStore& store);
   std::uint64_t next_id() { return ++ids_; }
@@ -68,6 +71,7 @@ class PartSeats {
   void take_offers();
   void lose(Seat& seat, const std::string& reason);
   Seat* seat_of(std::uint64_t link);
+  std::uint32_t next_slots();
   PartRound collect(std::uint64_t id, std::vector<std::size_t> parts);
   void take(std::size_t part, PartAnswer answer, PartRound& round);
   Result<void> take_copy(std::size_t part, part_answer::Copied copied, PartRound& round);
