@@ -146,11 +146,12 @@ TEST_CASE("a manifest whose answer is lost is not read once nothing of it counts
 }
 
 // Of the same version there are the chunks that a part was opened from, and those that its new
-// merger has written: either may be the only ones left, on the server or as a copy on the next one.
-TEST_CASE("a part is opened, the answer to its manifest is lost, and one server more loses all",
+// merger has written: any of them may be the only ones left, on the server or as a copy on the next
+// one.
+TEST_CASE("a part is opened, the answer to its manifest is lost, and so is what it was opened from",
           "[merger]") {
-  const bool new_chunks_stay = GENERATE(true, false);
-  CAPTURE(new_chunks_stay);
+  const std::string left = GENERATE(as<std::string>(), "new chunks", "old chunks", "new copy");
+  CAPTURE(left);
   LostAnswer answer;
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, kAnswerParts, nullptr, losing(answer));
@@ -160,11 +161,14 @@ TEST_CASE("a part is opened, the answer to its manifest is lost, and one server 
   REQUIRE(elsewhere->orders() > 1);
   std::vector<float> expected = fixture.stored(2);
   elsewhere->die([&] {
-    const MemoryImage before = joined.servers[1]->image();
-    if (new_chunks_stay) joined.servers[1]->set_image({});
-    answer.lose_next(joined, [&joined, before, new_chunks_stay] {
-      if (!new_chunks_stay) joined.servers[1]->set_image(before);
-      joined.servers[2]->set_image({});
+    MemoryKeyValue& own = *joined.servers[1];
+    MemoryKeyValue& next = *joined.servers[2];
+    const MemoryImage before = own.image();
+    if (left == "new chunks") own.set_image({});
+    if (left == "new copy") next.set_image({});
+    answer.lose_next(joined, [&own, &next, before, left] {
+      if (left == "old chunks") own.set_image(before);
+      (left == "new copy" ? own : next).set_image({});
     });
   });
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

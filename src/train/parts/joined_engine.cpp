@@ -217,12 +217,22 @@ Result<void> JoinedEngine::open_closed() {
 Result<void> JoinedEngine::take_tried_parts() {
   for (std::size_t part = 0; part < tried_.size(); ++part) {
     if (tried_[part] == written_[part]) continue;
-    SPEEDO_ASSIGN(const bool is_there, store_->has_part(weights_key(), info_of(version_, {}), part,
-                                                        tried_[part]));
-    if (is_there) written_[part] = tried_[part];
+    SPEEDO_ASSIGN(const bool is_better, is_better_kept(part, tried_[part]));
+    if (is_better) written_[part] = tried_[part];
   }
   tried_.clear();
   return {};
+}
+
+// Its server may have lost it, and what counted before, and the next one the copy of that alone.
+Result<bool> JoinedEngine::is_better_kept(std::size_t part, const WrittenPart& tried) {
+  const RecordInfo info = info_of(version_, {});
+  SPEEDO_ASSIGN(const bool is_there, store_->has_part(weights_key(), info, part, tried));
+  if (is_there || !has_copies()) return is_there;
+  SPEEDO_ASSIGN(const bool was_there,
+                store_->has_part(weights_key(), info, part, written_[part]));
+  if (was_there) return false;
+  return store_->has_part(part_copy_key(part, store_->parts(), weights_key()), info, part, tried);
 }
 
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
