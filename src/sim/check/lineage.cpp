@@ -19,6 +19,10 @@ bool is_off(float found, float wanted) {
   return !(std::abs(static_cast<double>(found) - wanted) <= allowed);
 }
 
+bool near(const std::vector<float>& found, const std::vector<float>& wanted) {
+  return std::ranges::equal(found, wanted, [](float a, float b) { return !is_off(a, b); });
+}
+
 void add(Sum& sum, const std::vector<float>& values, double scale) {
   for (std::size_t i = 0; i < sum.size() && i < values.size(); ++i) sum[i] += scale * values[i];
 }
@@ -64,7 +68,8 @@ Lineage::Published::const_iterator Lineage::origin_of(const Checkpoint& start) c
   for (auto each = published_.begin(); each != published_.end(); ++each) {
     const auto& [key, state] = *each;
     const bool may_be = by_file || key.second == start.version.value;
-    const bool is_it = state.weights == start.weights || (!by_file && state.weights.empty());
+    const bool is_it = state.weights == start.weights ||
+                       (state.weights.empty() && (!by_file || near(start.weights, state.reckoned)));
     // Those of parts are not known to the bit, as nobody shows them.
     const bool histories = parts_ || start.histories.empty() || state.histories.empty() ||
                            start.histories == state.histories;
@@ -88,6 +93,7 @@ void Lineage::go_on_from(const Published::value_type& origin, Branch& branch) co
 void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
   Branch& branch = branches_[term];
   branch.state = State{.weights = now.weights,
+                       .reckoned = {},
                        .histories = now.histories,
                        .session = now.state,
                        .shards = branch.log.size()};
@@ -126,7 +132,9 @@ void Lineage::unseen(const PublishedMerge& merge) {
   const std::vector<const Values*> parts = accepted(merge);
   if (!parts.empty()) branch.state = expected(branch.state, merge, parts);
   unseen(merge.term, version, merge.shards);
-  published_[{merge.term, version.value}].histories = branch.state.histories;
+  State& state = published_[{merge.term, version.value}];
+  state.reckoned = branch.state.weights;
+  state.histories = branch.state.histories;
 }
 
 bool Lineage::knows(std::uint64_t term, Version version) const {

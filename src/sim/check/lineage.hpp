@@ -83,6 +83,7 @@ class Lineage {
   using Values = std::vector<float>;
   struct State {
     Values weights;
+    Values reckoned;  // where nobody could read them: what was merged makes these
     std::vector<Values> histories;
     std::string session;           // its state, as the version carries it; empty: not seen
     std::size_t shards = 0;        // of the log of its branch, that are part of it
