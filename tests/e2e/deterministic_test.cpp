@@ -24,7 +24,7 @@ using test::Process;
 
 // Enough that two deaths fall into it. In shared memory a round takes a millisecond, and the store
 // has a version each second.
-constexpr std::uint64_t kIterations = 700, kIterationsInMemory = 4000;
+constexpr std::uint64_t kIterations = 500, kIterationsInMemory = 4000;
 constexpr int kRecords = 512;
 constexpr int kRecordBytes = 1 + 3 * 32 * 32;  // CIFAR-10's format
 

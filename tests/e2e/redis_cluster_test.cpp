@@ -40,7 +40,7 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {27, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 300 : 600;
+    const std::uint64_t iterations = sync ? 220 : 440;
     CAPTURE(test::seed(), round, sync);
     nodes.flush();
     Cluster cluster(iterations, on(nodes));
@@ -97,7 +97,7 @@ TEST_CASE("a primary of a Redis Cluster dies while a job trains on it, and its r
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {28, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 300 : 600;
+    const std::uint64_t iterations = sync ? 220 : 440;
     CAPTURE(test::seed(), round, sync);
     RedisCluster nodes({.replicas = 1, .node_timeout_ms = 1000});
     Cluster cluster(iterations, on(nodes));

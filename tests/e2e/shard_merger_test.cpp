@@ -72,7 +72,7 @@ TEST_CASE("mergers of shards die at random moments, others take their places") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {23, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 400 : 1000;
+    const std::uint64_t iterations = sync ? 300 : 750;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations, in_shards());
     Process& master = cluster.start_master(master_flags(sync));
@@ -99,7 +99,7 @@ TEST_CASE("the server of a shard dies with all it holds, alone or together with 
     const bool together = round % 2 == 1;
     Random random = Random::derive(test::seed(), {24, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 400 : 1000;
+    const std::uint64_t iterations = sync ? 300 : 750;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations, in_shards());
     Process& master = cluster.start_master(master_flags(sync));
@@ -126,7 +126,7 @@ TEST_CASE("the master of a job in shards dies, its mergers serve the next") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {25, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 400 : 1000;
+    const std::uint64_t iterations = sync ? 300 : 750;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations, in_shards());
     const test::ReservedPort reserved;

@@ -36,7 +36,7 @@ TEST_CASE("any of several redis-servers dies, with its data or without") {
     const bool sync = random.below(2) == 0, shared_memory = random.below(2) == 0;
     const bool keeps_data = random.below(2) == 0;
     // So many that the servers die long before the end.
-    const std::uint64_t iterations = (sync ? 450 : 1500) * (shared_memory ? 4 : 1);
+    const std::uint64_t iterations = (sync ? 350 : 1100) * (shared_memory ? 4 : 1);
     CAPTURE(test::seed(), round, sync, shared_memory, keeps_data);
     Cluster cluster(iterations, spread(keeps_data, shared_memory));
     Arguments flags{"--workers", "2"};
@@ -62,7 +62,7 @@ TEST_CASE("worker and master of a job on several redis-servers die, and it goes 
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {20, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 400 : 1300;
+    const std::uint64_t iterations = sync ? 300 : 1000;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations, spread(false, false));
     const test::ReservedPort reserved;

@@ -21,7 +21,7 @@ using test::Arguments;
 using test::Cluster;
 using test::Process;
 
-constexpr std::uint64_t kAdamIterations = 1500;
+constexpr std::uint64_t kAdamIterations = 800;
 constexpr std::uint64_t kOfLargeWeights = 200;
 
 Cluster::Options with_adam() {
@@ -114,7 +114,7 @@ TEST_CASE("Adam by a master that dies, and by its successor: the weights of one 
   if (replicated) flags = test::joined(flags, {"--replicated", "--no-factors"});
   Process& first = cluster.start_master(flags);
   cluster.start_worker(cluster.address(), {"--workers", "2"});
-  REQUIRE(cluster.gets_beyond(20 + random.below(kAdamIterations / 2)));
+  REQUIRE(cluster.gets_beyond(20 + random.below(kAdamIterations / 4)));
   first.signal(SIGKILL);
   CHECK(first.wait() == 128 + SIGKILL);
   Process& second = cluster.start_master(test::joined(flags, Arguments{"--resume"}));

@@ -222,11 +222,12 @@ BLOCKS = {
     ("README.md", "export PATH"): run_it(says=""),
     ("README.md", "speedo run --solver examples/digits/digits_solver.prototxt --workers 2"): run_it(says="accuracy (0.9|1.0)"),
     ("README.md", "speedo run --solver examples/digits/digits_solver.prototxt --workers 3"):
-        run_it(words={"127.0.0.1:9464": "127.0.0.1:0"}, says="goes on from iteration 500"),
-    ("README.md", "speedo test"): run_it(says="accuracy"),
+        run_it(words={"127.0.0.1:9464": "127.0.0.1:0", "2000": "900"}, says="goes on from iteration 500"),
+    ("README.md", "speedo test"): run_it(words={"iter_2000": "iter_900"}, says="accuracy"),
     ("README.md", "(umask 077"): several_machines,
     ("README.md", "speedo doctor"): doctor,
-    ("README.md", "speedo simulate"): run_it(words={"1..2000": "1..20", "S.prototxt": DIGITS}),
+    ("README.md", "speedo simulate"):
+        run_it(words={"1..2000": "1..20", "S.prototxt": DIGITS, "--recommend": "--recommend --workers 4"}),
     ("README.md", "speedo train"): flags_only("a list of forms"),
     ("README.md", "speedo export"): flags_only("a list of forms"),
     ("README.md", "cmake --build"): elsewhere("tests/install/package.sh"),
@@ -256,7 +257,8 @@ BLOCKS = {
     ("examples/library/README.md", "cmake -S examples/library"): elsewhere("tests/install/install.sh"),
     ("examples/mnist/README.md", "examples/mnist/get_data.sh"): flags_only("fetches MNIST"),
     ("examples/sequences/README.md", "examples/sequences/get_data.sh"): flags_only("fetches the digits"),
-    ("examples/sequences/README.md", "build/bin/speedo run"): run_it(says="accuracy"),
+    ("examples/sequences/README.md", "build/bin/speedo run"):
+        run_it(words={"--sync": "--sync --max-iter 400"}, says="accuracy"),
     ("examples/siamese/README.md", "examples/siamese/get_data.sh"): flags_only("fetches MNIST, trains for minutes"),
     ("src/cli/from-speedo.md", "speedo-master"): elsewhere("tests/main/container_entry_test.cpp"),
     ("src/local/launch.md", "speedo launch"): elsewhere("tests/local/launch.sh"),

@@ -74,7 +74,7 @@ struct EncodedJob {
 
 TEST_CASE("A training goes on while its parsers are killed, to the same weights") {
   EncodedJob job;
-  constexpr int kIterations = 10000;
+  constexpr int kIterations = 5000;
   const Outcome plain = job.place.run(job.train("here", kIterations, {"--parser-process=off"}));
   REQUIRE(plain.exit_code == 0);
   CHECK(plain.json()["parser_deaths"] == 0);

@@ -47,19 +47,19 @@ TEST_CASE("the store is on the primary that a Sentinel names, before and after f
   const auto store = open(watched("redis-sentinel://" + nobody.address() + "," + sentinel + "/" +
                                   RedisSentinelGroup::kWatched));
   require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
-  CHECK(RedisSentinelGroup::ask(group.primary().port(), "DBSIZE") != "0\n");
+  CHECK(ask_redis(group.primary().port(), "DBSIZE") != "0");
 
   // What is written before the old primary knows that it is a replica is lost.
   const int before = group.primary_port();
-  REQUIRE(RedisSentinelGroup::ask(group.port(), "SENTINEL FAILOVER shelf") == "OK\n");
-  while (group.primary_port() == before ||
-         !RedisSentinelGroup::ask(before, "ROLE").starts_with("slave")) {
+  REQUIRE(ask_redis(group.port(), "SENTINEL FAILOVER shelf") == "OK");
+  while (group.primary_port() == before || !ask_redis(before, "ROLE").starts_with("slave")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
   std::vector<float> read(100000);
   require(get(*store, weights_key(), kModel, read));
   CHECK((read == pattern(100000, 2)));
-  const std::string role = RedisSentinelGroup::ask(group.replica().port(), "ROLE");
+  const std::string role = ask_redis(group.replica().port(), "ROLE");
   CHECK(role.starts_with("master"));
 
   const auto another = open(watched(group.address()));

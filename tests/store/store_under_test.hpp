@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +23,7 @@
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/redis_ask.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
 #include "support/redis_tls.hpp"
@@ -100,7 +102,50 @@ inline std::vector<RedisOptions> cluster_options(const std::string& address) {
   return all;
 }
 
-// A fresh store of one kind, with the server behind it if there is one.
+// The servers of a kind of store, for all tests of a program: one a test would be 25 ms of it.
+class CommonServers {
+ public:
+  explicit CommonServers(const std::string& kind) {
+    RedisServer::Options first;
+    if (kind == "password") first.password = "se:cret@%1";
+    if (kind == "tls") first.extra = tls_.emplace().lines();
+    start(first);
+    while (kind == "three servers" && servers_.size() < 3) start({});
+    RedisOptions& options = options_.front();
+    if (kind == "unix") options = quick_options(servers_.front()->unix_uri());
+    if (kind == "password") options.credentials.password = Secret(first.password);
+    if (kind == "tls") {
+      options = quick_options(tls_->address());
+      options.tls = tls_->files();
+    }
+    password_ = first.password;
+  }
+  // As who connects needs them, of each server.
+  const std::vector<RedisOptions>& options() const { return options_; }
+  void flush() const {
+    for (const auto& server : servers_) {
+      REQUIRE(ask_redis(server->port(), "FLUSHALL", password_) == "OK");
+    }
+  }
+
+ private:
+  void start(const RedisServer::Options& options) {
+    servers_.push_back(std::make_unique<RedisServer>(options));
+    options_.push_back(quick_options("127.0.0.1:" + std::to_string(servers_.back()->port())));
+  }
+
+  std::optional<RedisTls> tls_;
+  std::string password_;
+  std::vector<std::unique_ptr<RedisServer>> servers_;
+  std::vector<RedisOptions> options_;
+};
+inline CommonServers& common_servers(const std::string& kind) {
+  static std::map<std::string, CommonServers> all;
+  const auto found = all.find(kind);
+  return found != all.end() ? found->second : all.emplace(kind, kind).first->second;
+}
+
+// An empty store of one kind, with the server behind it if there is one.
 class StoreUnderTest {
  public:
   explicit StoreUnderTest(const std::string& kind) {
@@ -122,22 +167,9 @@ class StoreUnderTest {
       store_ = another();
       return;
     }
-    for (int i = 0; i < (kind == "three servers" ? 2 : 0); ++i) {
-      others_.push_back(std::make_unique<RedisServer>());
-    }
-    RedisServer::Options options;
-    if (kind == "password") options.password = "se:cret@%1";
-    if (kind == "tls") options.extra = tls_.emplace().lines();
-    server_.emplace(options);
-    if (kind == "password") {
-      options_ = quick_options("127.0.0.1:" + std::to_string(server_->port()));
-      options_.credentials.password = Secret(options.password);
-    } else if (kind == "tls") {
-      options_ = quick_options(tls_->address());
-      options_.tls = tls_->files();
-    } else {
-      options_ = quick_options(kind == "unix" ? server_->unix_uri() : server_->tcp_uri());
-    }
+    common_servers(kind).flush();
+    servers_ = common_servers(kind).options();
+    options_ = servers_.front();
     store_ = another();
   }
   // What another process would open: the same job over its own connections.
@@ -175,16 +207,9 @@ class StoreUnderTest {
 
  private:
   const std::unique_ptr<ManualClock> clock_ = std::make_unique<ManualClock>();
-  std::vector<RedisOptions> servers() const {
-    if (!cluster_.empty()) return cluster_;
-    std::vector<RedisOptions> all{options_};
-    for (const auto& other : others_) all.push_back(quick_options(other->tcp_uri()));
-    return all;
-  }
+  std::vector<RedisOptions> servers() const { return cluster_.empty() ? servers_ : cluster_; }
 
-  std::optional<RedisTls> tls_;
-  std::optional<RedisServer> server_;
-  std::vector<std::unique_ptr<RedisServer>> others_;  // behind the first
+  std::vector<RedisOptions> servers_;
   std::vector<RedisOptions> cluster_;  // its nodes; empty: it is none
   RedisOptions options_;               // of the server that has the lease
   std::shared_ptr<KeyValue> map_;

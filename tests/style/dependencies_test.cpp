@@ -24,7 +24,7 @@ struct Dependency {
 const std::vector<Dependency>& dependencies() {
   static const std::vector<Dependency> all = {
       {"caf/", "CAF", {"actors", "tests/actors"}},
-      {"hiredis", "hiredis", {"src/store/redis", "tests/store"}},
+      {"hiredis", "hiredis", {"src/store/redis", "tests/store", "tests/support"}},
       {"openssl/", "OpenSSL", {"src/gate", "src/remote", "tests/gate"}},
       {"curl/", "libcurl", {"src/remote"}},
       {"cblas", "OpenBLAS", {"src/cpu/gemm"}},

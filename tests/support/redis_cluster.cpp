@@ -1,29 +1,17 @@
 #include "support/redis_cluster.hpp"
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <thread>
+
+#include "support/redis_ask.hpp"
 
 namespace speedo::test {
 namespace {
 
 constexpr std::size_t kSlots = 16384;
 constexpr std::chrono::seconds kPatience{60};
-
-std::string output_of(const std::string& command) {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  if (!pipe) throw std::runtime_error("no process for " + command);
-  std::string text;
-  std::array<char, 4096> part{};
-  for (std::size_t got = 0; (got = std::fread(part.data(), 1, part.size(), pipe.get())) > 0;) {
-    text.append(part.data(), got);
-  }
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text;
-}
 
 }  // namespace
 
@@ -94,9 +82,7 @@ std::size_t RedisCluster::first_owner(std::uint16_t slot) const {
 }
 
 std::string RedisCluster::ask(std::size_t node, const std::string& words) const {
-  std::string command = "redis-cli -h 127.0.0.1 -p " + std::to_string(nodes_[node].server->port());
-  if (!options_.password.empty()) command += " --no-auth-warning -a '" + options_.password + "'";
-  return output_of(command + " " + words + " 2>&1");
+  return ask_redis(nodes_[node].server->port(), words, options_.password);
 }
 
 void RedisCluster::require_ok(std::size_t node, const std::string& words) const {
@@ -138,7 +124,7 @@ bool RedisCluster::move_keys(std::uint16_t slot, std::size_t from, std::size_t t
   for (char& c : keys) {
     if (c == '\n') c = ' ';
   }
-  const std::string auth = options_.password.empty() ? "" : " AUTH '" + options_.password + "'";
+  const std::string auth = options_.password.empty() ? "" : " AUTH " + options_.password;
   const std::string answer =
       ask(from, "MIGRATE 127.0.0.1 " + std::to_string(nodes_[to].server->port()) +
                     " '' 0 10000 REPLACE" + auth + " KEYS " + keys);

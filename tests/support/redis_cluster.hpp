@@ -11,8 +11,8 @@
 namespace speedo::test {
 
 // A Redis Cluster of redis-servers on this machine, whose primaries share the slots as redis-cli
-// --cluster create would have it. What it does with its nodes it does by redis-cli; a test whose
-// cluster refuses a command fails. Thread safety: as a RedisServer.
+// --cluster create would have it. A test whose cluster refuses a command fails. Thread safety: as a
+// RedisServer.
 class RedisCluster {
  public:
   struct Options {
@@ -34,7 +34,7 @@ class RedisCluster {
   // The primary that had a slot at first.
   std::size_t first_owner(std::uint16_t slot) const;
 
-  // What a node answers, without the last line end.
+  // What a node answers; see ask_redis().
   std::string ask(std::size_t node, const std::string& words) const;
   std::size_t keys_on(std::size_t node) const;
   void flush();

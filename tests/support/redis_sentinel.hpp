@@ -1,7 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 #include "support/process.hpp"
+#include "support/redis_ask.hpp"
 #include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
 
@@ -52,17 +51,8 @@ class RedisSentinelGroup {
   RedisServer& replica() { return replica_; }
   // Where the Sentinel says that the primary is.
   int primary_port() const {
-    const std::string answer = ask(port_.port(), "SENTINEL GET-MASTER-ADDR-BY-NAME shelf");
+    const std::string answer = ask_redis(port_.port(), "SENTINEL GET-MASTER-ADDR-BY-NAME shelf");
     return std::stoi(answer.substr(answer.find('\n') + 1));
-  }
-  static std::string ask(int port, const std::string& words) {
-    const std::string command = "redis-cli -p " + std::to_string(port) + " " + words + " 2>&1";
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-    REQUIRE(pipe);
-    std::string text;
-    std::array<char, 512> part{};
-    while (std::fgets(part.data(), part.size(), pipe.get()) != nullptr) text += part.data();
-    return text;
   }
 
  private:
@@ -71,10 +61,10 @@ class RedisSentinelGroup {
   }
   void wait_for(const std::string& words, const std::string& answer) const {
     for (int i = 0; i < 3000; ++i) {
-      if (ask(port_.port(), words).find(answer) != std::string::npos) return;
+      if (ask_redis(port_.port(), words).find(answer) != std::string::npos) return;
       ::usleep(20000);
     }
-    FAIL("the Sentinel does not say " << answer << ": " << ask(port_.port(), words));
+    FAIL("the Sentinel does not say " << answer << ": " << ask_redis(port_.port(), words));
   }
 
   const std::string server_lines_;
