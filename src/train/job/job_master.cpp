@@ -252,10 +252,10 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
     auto looked = look_after_store();
     // What time does not mend is for those to say who meet it at their work. Of weights that are
     // lost for good only the merger knows: nobody can work.
-    const bool is_met = !looked && !is_transient(looked.error().code) &&
-                        looked.error().code != ErrorCode::kSuperseded;
+    const bool is_away = !looked && is_transient(looked.error().code);
+    const bool is_met = !looked && !is_away && looked.error().code != ErrorCode::kSuperseded;
     if (is_met) looked = {};
-    store_away_ = !looked && is_transient(looked.error().code);
+    store_away_ = is_away;
     if (looked) erasing_.post([this] { erase_records_of_gone(); });
     if (const auto waits = merger_->waits_because(); looked && waits) looked = *waits;
     watching_ = false;
