@@ -25,7 +25,7 @@ struct Turns {
     writer->fence(term);
     return writer;
   }
-  // All but its end.
+  // All but its end, until which the values are read.
   std::unique_ptr<RecordWriter> begin(ParameterStore& by, std::uint32_t first_slot,
                                       const std::vector<float>& values,
                                       std::uint64_t version) const {
@@ -69,9 +69,10 @@ TEST_CASE("a record's earlier writer replaces nothing of a later one's", "[store
   const Turns turns(kind);
   const auto earlier = turns.writer_of(5), later = turns.writer_of(5);
   const auto first = pattern(kTurnCount, 1), second = pattern(kTurnCount, 2);
+  const auto overtaken = pattern(kTurnCount, 7);
   require(turns.put(*earlier, 3, first, 1));
   turns.require_stored(first, 1);
-  const auto late = turns.begin(*earlier, 3, pattern(kTurnCount, 7), 2);
+  const auto late = turns.begin(*earlier, 3, overtaken, 2);
   require(turns.put(*later, 6, second, 2));
   const auto refused = late->finish();
   REQUIRE(code_of(refused) == ErrorCode::kSuperseded);
