@@ -58,9 +58,8 @@ ChunkWriter::~ChunkWriter() { abandon(chunks_); }
 
 // Of this writer's term, and, where writers have the record in turn, in this one's slots.
 bool ChunkWriter::is_own(const RecordManifest& manifest) const {
-  const bool is_in_slots =
-      manifest.slot >= first_slot_ && manifest.slot - first_slot_ < policy_.slots;
-  return manifest.info.term == manifest_.info.term && (first_slot_ == 0 || is_in_slots);
+  const std::uint64_t term = manifest_.info.term;
+  return first_slot_ == 0 ? manifest.info.term == term : manifest.is_of(term, first_slot_);
 }
 
 Result<void> ChunkWriter::choose_slot() {

@@ -221,13 +221,11 @@ Result<void> ChunkedStore::erase_in_turn(std::string_view key, std::uint64_t ele
 void ChunkedStore::erase_unfinished(std::string_view key, std::uint64_t element_count,
                                     std::uint32_t first_slot) {
   const std::uint64_t term = shared_->term;
-  const std::uint32_t end_slot = first_slot + kRecordSlots;
   const auto visible = read_manifest(*shared_, key);
   if (!visible && visible.error().code != ErrorCode::kNotFound) return;
-  const bool is_visible = visible && visible->info.term == term && visible->slot >= first_slot &&
-                          visible->slot < end_slot;
-  if (is_visible) return;
-  erase_chunks(*shared_, key, {term, first_slot, end_slot, 0, chunk_count(element_count)});
+  if (visible && visible->is_of(term, first_slot)) return;
+  erase_chunks(*shared_, key,
+               {term, first_slot, first_slot + kRecordSlots, 0, chunk_count(element_count)});
 }
 
 Result<void> ChunkedStore::erase_record(std::string_view key, std::uint64_t element_count,

@@ -56,6 +56,10 @@ struct RecordManifest {
   std::uint32_t servers = 1;
   std::vector<std::uint32_t> slots = {};  // by server, if they have one each
   std::vector<ManifestChunk> chunks;
+  // Whether a writer of that term has put it whose own slots begin there.
+  bool is_of(std::uint64_t term, std::uint32_t first_slot) const {
+    return info.term == term && slot >= first_slot && slot - first_slot < kRecordSlots;
+  }
   std::uint32_t slot_of(std::size_t chunk) const {
     return slots.empty() ? slot : slots[chunk % servers];
   }

@@ -1,27 +1,14 @@
 // Connections to Redis from an address of the user's choice.
-#include <array>
-#include <cstdio>
-#include <memory>
 #include <string>
 
 #include <speedo/store/redis_store.hpp>
 
 #include "support/catch.hpp"
+#include "support/redis_ask.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo {
 namespace {
-
-// As the server sees them.
-std::string clients_of(const test::RedisServer& server) {
-  const std::string command = "redis-cli -p " + std::to_string(server.port()) + " client list";
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
-  REQUIRE(pipe);
-  std::string text;
-  std::array<char, 4096> part{};
-  while (std::fgets(part.data(), part.size(), pipe.get()) != nullptr) text += part.data();
-  return text;
-}
 
 TEST_CASE("a connection comes from the address that was asked for") {
   // To Redis all but 127.0.0.1 are from outside.
@@ -32,7 +19,8 @@ TEST_CASE("a connection comes from the address that was asked for") {
   INFO((store ? "" : store.error().message));
   REQUIRE(store);
   CHECK((*store)->put_blob("a", "b"));
-  CHECK(clients_of(server).find(" addr=127.0.0.2:") != std::string::npos);
+  const std::string clients = test::ask_redis(server.port(), "CLIENT LIST");  // as it sees them
+  CHECK(clients.find(" addr=127.0.0.2:") != std::string::npos);
 }
 
 TEST_CASE("an address that this machine does not have, or of another kind, is named") {

@@ -161,7 +161,8 @@ class StoreUnderTest {
     }
     if (kind == "cluster") {
       common_cluster().flush();
-      cluster_ = cluster_options(common_cluster().address());
+      is_cluster_ = true;
+      servers_ = cluster_options(common_cluster().address());
       const std::size_t first = common_cluster().first_owner(key_slot("test"));
       options_ = quick_options(common_cluster().node(first).tcp_uri());
       store_ = another();
@@ -175,20 +176,20 @@ class StoreUnderTest {
   // What another process would open: the same job over its own connections.
   std::shared_ptr<ParameterStore> another() const {
     if (map_) return std::make_shared<ChunkedStore>(map_, "test");
-    auto store = open_redis_store(servers(), "test");
+    auto store = open_redis_store(servers_, "test");
     REQUIRE(store.has_value());
     return *store;
   }
   // The map that the store is made of, over connections of its own.
   std::shared_ptr<KeyValue> map() const {
     if (map_) return map_;
-    if (!cluster_.empty()) {
-      auto map = ClusterKeyValue::open(cluster_);
+    if (is_cluster_) {
+      auto map = ClusterKeyValue::open(servers_);
       REQUIRE(map.has_value());
       return std::make_shared<ShardedKeyValue>(*map, part_tags("test"));
     }
     std::vector<std::shared_ptr<KeyValue>> maps;
-    for (const RedisOptions& each : servers()) {
+    for (const RedisOptions& each : servers_) {
       auto map = RedisKeyValue::open(each);
       REQUIRE(map.has_value());
       maps.push_back(*map);
@@ -207,10 +208,8 @@ class StoreUnderTest {
 
  private:
   const std::unique_ptr<ManualClock> clock_ = std::make_unique<ManualClock>();
-  std::vector<RedisOptions> servers() const { return cluster_.empty() ? servers_ : cluster_; }
-
-  std::vector<RedisOptions> servers_;
-  std::vector<RedisOptions> cluster_;  // its nodes; empty: it is none
+  std::vector<RedisOptions> servers_;  // or a cluster's nodes
+  bool is_cluster_ = false;
   RedisOptions options_;               // of the server that has the lease
   std::shared_ptr<KeyValue> map_;
   std::shared_ptr<ParameterStore> store_;

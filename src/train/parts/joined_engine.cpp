@@ -101,7 +101,8 @@ Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& 
     RecordInfo info = info_of(version_, {});
     info.model = clip_layout(setup_.layout, clip).digest();
     info.element_count = values.size();
-    const auto writer = write_part_checkpoint(*store_, {clip, has_copies(), first_slot}, info);
+    const PartCheckpointPlace place{clip, setup_.keeps_copies(), first_slot};
+    const auto writer = write_part_checkpoint(*store_, place, info);
     write_all(*writer, values);
     SPEEDO_TRY(writer->finish());
   }
@@ -114,7 +115,7 @@ Result<void> JoinedEngine::put_start(const std::string& state) {
   const RecordInfo info = info_of(version_, state);
   // From here on all servers know of this master.
   const auto whole = store_->write(weights_key(), info);
-  if (has_copies()) {
+  if (setup_.keeps_copies()) {
     SPEEDO_TRY(put_copies_of_whole(store_, info, start_.weights));
   }
   write_all(*whole, start_.weights);
@@ -228,7 +229,7 @@ Result<void> JoinedEngine::take_tried_parts() {
 Result<bool> JoinedEngine::is_better_kept(std::size_t part, const WrittenPart& tried) {
   const RecordInfo info = info_of(version_, {});
   SPEEDO_ASSIGN(const bool is_there, store_->has_part(weights_key(), info, part, tried));
-  if (is_there || !has_copies()) return is_there;
+  if (is_there || !setup_.keeps_copies()) return is_there;
   SPEEDO_ASSIGN(const bool was_there,
                 store_->has_part(weights_key(), info, part, written_[part]));
   if (was_there) return false;

@@ -49,7 +49,6 @@ class JoinedEngine : public MergerWork {
   Result<void> restore_manifest();
   Result<void> take_tried_parts();
   Result<bool> is_better_kept(std::size_t part, const WrittenPart& tried);
-  bool has_copies() const { return setup_.has_copies && store_->parts() > 1; }
   Merger::Copy joined(std::span<const part_answer::Copied> parts) const;
   Result<void> note(Result<void> done);
   Result<bool> open(std::span<const std::size_t> parts, Version version, const std::string& state);

@@ -1,7 +1,6 @@
 #include "train/parts/neighbor_copies.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -39,14 +38,11 @@ class TwinWriter : public RecordWriter {
   const std::unique_ptr<RecordWriter> first_, second_;
 };
 
-std::string copy_of_checkpoint(PartClip clip) {
-  return part_copy_key(clip.part, clip.parts, checkpoint_key());
-}
-
 // The part's own, then its copy's.
 std::vector<std::string> keys_of(const PartCheckpointPlace& place) {
-  std::vector<std::string> keys = {part_key(place.clip.part, checkpoint_key())};
-  if (place.has_copy) keys.push_back(copy_of_checkpoint(place.clip));
+  const auto& [part, parts] = place.clip;
+  std::vector<std::string> keys = {part_key(part, checkpoint_key())};
+  if (place.has_copy) keys.push_back(part_copy_key(part, parts, checkpoint_key()));
   return keys;
 }
 
@@ -61,10 +57,6 @@ std::unique_ptr<PartWriter> NeighborCopies::write_weights(const RecordInfo& whol
                                                           std::uint32_t slot) {
   return store_->write_part(part_copy_key(clip_.part, clip_.parts, weights_key()), whole,
                             {clip_.part, slot});
-}
-
-std::string NeighborCopies::checkpoint_key() const {
-  return copy_of_checkpoint(clip_);
 }
 
 Result<void> put_copies_of_whole(const std::shared_ptr<ParameterStore>& store,

@@ -23,7 +23,6 @@ class NeighborCopies {
 
   // `whole`: of the weights of all parts.
   std::unique_ptr<PartWriter> write_weights(const RecordInfo& whole, std::uint32_t slot);
-  std::string checkpoint_key() const;
 
  private:
   const std::shared_ptr<ParameterStore> store_;

@@ -131,7 +131,8 @@ Result<std::optional<PartMerger::PartCheckpoint>> PartMerger::newest_checkpoint(
   if (!wants_histories(setup_.config.stages)) return std::optional<PartCheckpoint>();
   auto checkpoint = read_checkpoint(part_key(setup_.clip.part, checkpoint_key()));
   if (!checkpoint && is_lost(checkpoint.error()) && copies_) {
-    checkpoint = read_checkpoint(copies_->checkpoint_key());
+    checkpoint = read_checkpoint(
+        part_copy_key(setup_.clip.part, setup_.clip.parts, checkpoint_key()));
   }
   if (checkpoint) return std::optional(*std::move(checkpoint));
   if (checkpoint.error().code != ErrorCode::kNotFound) return checkpoint.error();
@@ -161,9 +162,8 @@ Result<std::vector<std::vector<float>>> PartMerger::histories_in(
 Result<void> PartMerger::open(const part_order::Open& order) {
   const ParameterLayout clipped = clip_layout(setup_.layout, setup_.clip);
   const auto whole_count = static_cast<std::uint64_t>(setup_.layout.element_count());
-  const bool has_copies = setup_.has_copies && setup_.clip.parts > 1;
   first_slot_ = order.first_slot;
-  if (has_copies) copies_ = std::make_unique<NeighborCopies>(setup_.store, setup_.clip);
+  if (setup_.keeps_copies()) copies_ = std::make_unique<NeighborCopies>(setup_.store, setup_.clip);
   store_ = std::make_unique<ClippedStore>(
       setup_.store, setup_.clip,
       ClippedStore::Model{setup_.layout.digest(), clipped.digest(), whole_count},
@@ -172,7 +172,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
                    .weights = std::vector<float>(clipped_count(whole_count, setup_.clip)),
                    .histories = {},
                    .session = {}};
-  SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, has_copies, setup_.clip.part,
+  SPEEDO_ASSIGN(const RecordInfo read, read_part(*store_, setup_.keeps_copies(), setup_.clip.part,
                                                  clipped.digest(), start.weights));
   if (read.term > setup_.config.term) {
     return Error{ErrorCode::kSuperseded,

@@ -33,6 +33,7 @@ struct PartSetup {
   MergerEngine::MakeBackend make_backend = {};
   // Whether parts have copies on their neighbors' servers, where there are several.
   bool has_copies = true;
+  bool keeps_copies() const { return has_copies && store->parts() > 1; }
 };
 
 // Merges one part of the weights, by orders and on a thread of its own. What an order has made

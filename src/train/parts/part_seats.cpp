@@ -251,7 +251,7 @@ void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
     for (const std::uint32_t first : std::exchange(seats_[part].left_slots, {})) {
       erase_with_copies(store, element_count(), part, first);
       if (!has_histories) continue;
-      erase_unfinished(store, {clip, setup_.has_copies && clip.parts > 1, first},
+      erase_unfinished(store, {clip, setup_.keeps_copies(), first},
                        clipped_count(element_count(), clip) * (1 + UpdateRule::kHistoriesMax));
     }
   }
