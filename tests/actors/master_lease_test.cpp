@@ -12,6 +12,7 @@
 #include "support/catch.hpp"
 
 #include <speedo/base/limits.hpp>
+#include <speedo/base/platform.hpp>
 
 #include "base/process_name.hpp"
 #include "store/chunked_store.hpp"
@@ -131,9 +132,13 @@ TEST_CASE("a master that lives keeps the job, and is named to the other one") {
 TEST_CASE("a master that is silent elsewhere is replaced at the end of its lease") {
   Job job;
   const std::uint64_t term = job.claimed_by("elsewhere/1 2 3/4");
-  const auto lease = job.claim(job.leaping());
+  std::uint64_t last_wait = 0;
+  const auto lease = job.claim(
+      job.leaping([&] { last_wait = real_platform().wall_clock_microseconds(); }));
   REQUIRE(lease);
   CHECK((*lease)->term() > term);
+  // The silent one has numbered its runs from its term on while this one waited.
+  CHECK((*lease)->term() >= last_wait);
   CHECK(job.waited() >= kLeaseTime);
   CHECK(job.waited() <= kLeaseTime + kTickInterval);
 }

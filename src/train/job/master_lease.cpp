@@ -28,9 +28,7 @@ MasterLease::MasterLease(std::shared_ptr<MasterStore> store, const Options& opti
       pause_(pause_of(options)) {
   // A process may be several masters, one after another.
   claim_.holder = fmt::format("{} {:x}", platform_.process_name(), platform_.random_bits());
-  // Terms of different masters differ by their clocks, though the store may have forgotten the
-  // last one.
-  claim_.term_floor = std::max(platform_.wall_clock_microseconds(), options.term_floor);
+  claim_.term_floor = options.term_floor;
   claim_.time = kLeaseTime;
 }
 
@@ -45,8 +43,11 @@ Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterSt
   return lease;
 }
 
-// One attempt; remembers what was granted.
+// One attempt; remembers what was granted. Terms of different masters differ by their clocks, though
+// the store may have forgotten the last one; and so do the numbers of their runs, which begin at
+// the term: it is that of now, however long the claim waited.
 Result<ClaimAnswer> MasterLease::ask() {
+  claim_.term_floor = std::max(platform_.wall_clock_microseconds(), claim_.term_floor);
   SPEEDO_ASSIGN(ClaimAnswer answer, store_->claim_master(claim_));
   if (answer.granted) {
     claim_.term = answer.term;
