@@ -18,7 +18,7 @@ function(speedo_library name)
   if(ARG_LIGHT)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
     # Larger units than others' save a tenth, and less optimised they take no more memory.
-    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 30)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 60)
   elseif(NOT ARG_LOOPS)
     target_compile_options(${name} PRIVATE ${SPEEDO_OPTIMIZED})
   endif()

@@ -34,7 +34,7 @@ std::vector<float> compute(Workbench& bench, const ConvolutionShape& shape) {
       over_root(summed, join(bench.get(weights, weight_count), bench.get(bias, shape.outputs))));
 }
 
-void require_conforming_in_all_layouts(const ConvolutionShape& given) {
+void require_conforming_family(const ConvolutionShape& given) {
   Expected expected;
   in_all_layouts(given, [&](const ConvolutionShape& shape, LayoutKind) {
     CAPTURE(shape.batch, shape.channels, shape.outputs, shape.src_size, shape.kernel, shape.stride,
@@ -49,12 +49,12 @@ TEST_CASE("kernels of one element take every so many positions, whatever the cha
   const std::int64_t outputs = GENERATE(3, 8, 12);
   const std::int64_t batch = GENERATE(1, 3);
   for (const std::int64_t stride : {2, 3}) {
-    require_conforming_in_all_layouts(
+    require_conforming_family(
         convolution_shape(batch, channels, outputs, {6 * stride, 5 * stride}, {1, 1}, stride));
-    require_conforming_in_all_layouts(
+    require_conforming_family(
         convolution_shape(batch, channels, outputs, {31 * stride}, {1}, stride));
   }
-  require_conforming_in_all_layouts(
+  require_conforming_family(
       convolution_shape(batch, channels, outputs, {21, 20}, {1, 1}, 2));
 }
 
@@ -63,12 +63,12 @@ TEST_CASE("kernels as large as the image, whatever the channels and samples") {
   const std::int64_t outputs = GENERATE(4, 15, 33);
   const std::int64_t batch = GENERATE(1, 2, 5);
   for (const std::int64_t size : {4, 6, 7}) {
-    require_conforming_in_all_layouts(
+    require_conforming_family(
         convolution_shape(batch, channels, outputs, {size, size}, {size, size}, 1));
   }
-  require_conforming_in_all_layouts(convolution_shape(batch, channels, outputs, {9, 5}, {9, 5}, 1));
-  require_conforming_in_all_layouts(convolution_shape(batch, channels, outputs, {8}, {8}, 1));
-  require_conforming_in_all_layouts(
+  require_conforming_family(convolution_shape(batch, channels, outputs, {9, 5}, {9, 5}, 1));
+  require_conforming_family(convolution_shape(batch, channels, outputs, {8}, {8}, 1));
+  require_conforming_family(
       convolution_shape(batch, channels, outputs, {3, 4, 5}, {3, 4, 5}, 1));
 }
 
@@ -77,12 +77,12 @@ TEST_CASE("windows as wide as the image, however high and whatever the step") {
   const std::int64_t height = GENERATE(3, 16);
   const std::int64_t stride = GENERATE(1, 2);
   for (const std::int64_t channels : {4, 16}) {
-    require_conforming_in_all_layouts(
+    require_conforming_family(
         convolution_shape(2, channels, 16, {height + stride, width}, {height, width}, stride));
-    require_conforming_in_all_layouts(
+    require_conforming_family(
         convolution_shape(1, channels, 5, {height, width}, {height, width}, stride));
   }
-  require_conforming_in_all_layouts(
+  require_conforming_family(
       convolution_shape(2, 16, 16, {3, 16, width}, {2, 16, width}, stride));
 }
 
@@ -91,20 +91,20 @@ TEST_CASE("samples that threads cannot share out evenly") {
   const std::int64_t size = GENERATE(5, 8);
   for (const std::int64_t channels : {3, 16, 20}) {
     for (const std::int64_t outputs : {5, 32}) {
-      require_conforming_in_all_layouts(
+      require_conforming_family(
           convolution_shape(batch, channels, outputs, {size, size}, {3, 3}, 1));
-      require_conforming_in_all_layouts(
+      require_conforming_family(
           convolution_shape(batch, channels, outputs, {size, size}, {size, size}, 1));
     }
   }
 }
 
 TEST_CASE("weights that no cache holds, over few positions", "[cpu]") {
-  require_conforming_in_all_layouts(convolution_shape(5, 256, 232, {4, 4}, {3, 3}, 1));
+  require_conforming_family(convolution_shape(5, 256, 232, {4, 4}, {3, 3}, 1));
   ConvolutionShape up = convolution_shape(3, 272, 264, {6, 6}, {3, 3}, 1);
   up.transposed = true;
   std::swap(up.src_size, up.dst_size);
-  require_conforming_in_all_layouts(up);
+  require_conforming_family(up);
 }
 
 }  // namespace

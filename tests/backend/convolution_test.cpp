@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include <speedo/cpu/cpu_backend.hpp>
 
@@ -104,18 +103,14 @@ std::vector<ConvolutionShape> winograd_shapes() {
           make_shape({12, 32, 48, 1}, {17, 17}, {3, 3}, {1, 1}, {0, 0}, {1, 1})};
 }
 
-std::int64_t product(const Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
-}
-
 // A convolution's arrays, filled, in the layouts of its shape.
 struct Arrays {
   explicit Arrays(const ConvolutionShape& shape)
-      : src_array{shape.batch, shape.channels, product(shape.src_size)},
-        dst_array{shape.batch, shape.outputs, product(shape.dst_size)},
+      : src_array{shape.batch, shape.channels, product_of(shape.src_size)},
+        dst_array{shape.batch, shape.outputs, product_of(shape.dst_size)},
         src_count(src_array.storage_count(shape.src_layout)),
         dst_count(dst_array.storage_count(shape.dst_layout)),
-        weight_count(shape.outputs * shape.channels / shape.groups * product(shape.kernel)),
+        weight_count(shape.outputs * shape.channels / shape.groups * product_of(shape.kernel)),
         src(laid_out(src_array, shape.src_layout, 1)),
         dst_grad(laid_out(dst_array, shape.dst_layout, 4)),
         weights(test_values(weight_count, -1, 1, 2)),

@@ -9,7 +9,7 @@
 namespace speedo {
 namespace {
 
-LstmShape any_shape() {
+LstmShape any_step() {
   return GENERATE(LstmShape{1, 1}, LstmShape{2, 3}, LstmShape{3, 7}, LstmShape{5, 16},
                   LstmShape{1, 131}, LstmShape{7, 33}, LstmShape{13, 64}, LstmShape{64, 100});
 }
@@ -42,7 +42,7 @@ std::vector<float> compute(Workbench& bench, const LstmShape& shape, float range
 }
 
 TEST_CASE("a step of long short-term memory agrees with the reference") {
-  const LstmShape shape = any_shape();
+  const LstmShape shape = any_step();
   const float range = GENERATE(1.0F, 30.0F);  // at the larger one the gates are shut or open
   const bool in_place = GENERATE(false, true);
   CAPTURE(shape.streams, shape.cells, range, in_place);

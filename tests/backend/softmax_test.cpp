@@ -13,13 +13,13 @@ namespace {
 
 using SoftmaxShape = Backend::SoftmaxShape;
 
-SoftmaxShape any_shape() {
+SoftmaxShape any_softmax() {
   return GENERATE(SoftmaxShape{1, 1, 1}, SoftmaxShape{3, 10, 1}, SoftmaxShape{64, 1000, 1},
                   SoftmaxShape{2, 5, 7}, SoftmaxShape{3, 4, 131}, SoftmaxShape{1, 21, 4096});
 }
 
 TEST_CASE("softmax agrees with the reference") {
-  const SoftmaxShape shape = any_shape();
+  const SoftmaxShape shape = any_softmax();
   const std::int64_t count = shape.outer * shape.classes * shape.inner;
   CAPTURE(shape.outer, shape.classes, shape.inner);
   const float range = GENERATE(1.0F, 200.0F);  // the larger one reaches where exp() underflows
@@ -46,7 +46,7 @@ TEST_CASE("softmax agrees with the reference") {
 }
 
 TEST_CASE("the softmax loss agrees with the reference") {
-  const SoftmaxShape shape = any_shape();
+  const SoftmaxShape shape = any_softmax();
   const std::int64_t count = shape.outer * shape.classes * shape.inner;
   const std::int64_t label_count = shape.outer * shape.inner;
   const auto ignored = GENERATE(as<std::optional<int>>(), std::nullopt, 0);
@@ -84,7 +84,7 @@ TEST_CASE("a label that is no class is reported with its place") {
 }
 
 TEST_CASE("no probability is above 1, and so no softmax loss below 0") {
-  const SoftmaxShape shape = any_shape();
+  const SoftmaxShape shape = any_softmax();
   const std::int64_t count = shape.outer * shape.classes * shape.inner;
   const float range = GENERATE(1e-7F, 0.5F, 20.0F, 1e4F);
   Workbench bench(test::make_backend(1));

@@ -24,7 +24,7 @@ ConvolutionShape completed(ConvolutionShape shape) {
   return shape;
 }
 
-ConvolutionShape make_shape(Sizes batch_channels_outputs_groups, Sizes src, Sizes kernel,
+ConvolutionShape transposed_shape(Sizes batch_channels_outputs_groups, Sizes src, Sizes kernel,
                             Sizes stride, Sizes pad, Sizes dilation) {
   return completed(shape_without_output(std::move(batch_channels_outputs_groups), std::move(src),
                                         std::move(kernel), std::move(stride), std::move(pad),
@@ -34,34 +34,34 @@ ConvolutionShape make_shape(Sizes batch_channels_outputs_groups, Sizes src, Size
 std::vector<ConvolutionShape> known_shapes() {
   return {
       // Upsampling by channel: kernels of twice the step, of the step, and others.
-      make_shape({2, 3, 3, 3}, {5, 4}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
-      make_shape({1, 21, 21, 21}, {4, 5}, {16, 16}, {8, 8}, {4, 4}, {1, 1}),
-      make_shape({2, 16, 16, 16}, {6, 7}, {4, 4}, {2, 2}, {0, 0}, {1, 1}),
-      make_shape({1, 5, 5, 5}, {3, 3}, {64, 64}, {32, 32}, {0, 0}, {1, 1}),
-      make_shape({3, 17, 17, 17}, {7, 1}, {3, 2}, {3, 2}, {0, 0}, {1, 1}),
-      make_shape({2, 2, 2, 2}, {9, 33}, {5, 3}, {1, 1}, {2, 1}, {1, 1}),
-      make_shape({1, 4, 4, 4}, {40, 37}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
+      transposed_shape({2, 3, 3, 3}, {5, 4}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
+      transposed_shape({1, 21, 21, 21}, {4, 5}, {16, 16}, {8, 8}, {4, 4}, {1, 1}),
+      transposed_shape({2, 16, 16, 16}, {6, 7}, {4, 4}, {2, 2}, {0, 0}, {1, 1}),
+      transposed_shape({1, 5, 5, 5}, {3, 3}, {64, 64}, {32, 32}, {0, 0}, {1, 1}),
+      transposed_shape({3, 17, 17, 17}, {7, 1}, {3, 2}, {3, 2}, {0, 0}, {1, 1}),
+      transposed_shape({2, 2, 2, 2}, {9, 33}, {5, 3}, {1, 1}, {2, 1}, {1, 1}),
+      transposed_shape({1, 4, 4, 4}, {40, 37}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
       // Steps that leave gaps; dilation; padding that cuts whole kernels away.
-      make_shape({2, 3, 3, 3}, {4, 5}, {2, 3}, {5, 4}, {0, 0}, {1, 1}),
-      make_shape({2, 4, 4, 4}, {5, 6}, {3, 3}, {2, 3}, {2, 1}, {2, 3}),
-      make_shape({1, 3, 3, 3}, {6, 6}, {2, 2}, {2, 2}, {3, 4}, {1, 1}),
-      make_shape({1, 2, 2, 2}, {8, 9}, {1, 1}, {1, 1}, {2, 3}, {1, 1}),
+      transposed_shape({2, 3, 3, 3}, {4, 5}, {2, 3}, {5, 4}, {0, 0}, {1, 1}),
+      transposed_shape({2, 4, 4, 4}, {5, 6}, {3, 3}, {2, 3}, {2, 1}, {2, 3}),
+      transposed_shape({1, 3, 3, 3}, {6, 6}, {2, 2}, {2, 2}, {3, 4}, {1, 1}),
+      transposed_shape({1, 2, 2, 2}, {8, 9}, {1, 1}, {1, 1}, {2, 3}, {1, 1}),
       // DCGAN's layers, small.
-      make_shape({2, 20, 32, 1}, {1, 1}, {4, 4}, {1, 1}, {0, 0}, {1, 1}),
-      make_shape({2, 32, 16, 1}, {4, 4}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
-      make_shape({3, 16, 3, 1}, {8, 8}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
-      make_shape({2, 64, 48, 1}, {5, 5}, {5, 5}, {2, 2}, {2, 2}, {1, 1}),
-      make_shape({2, 32, 32, 1}, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
-      make_shape({2, 16, 1, 1}, {7, 6}, {5, 3}, {2, 3}, {0, 0}, {1, 1}),
-      make_shape({2, 1, 8, 1}, {7, 6}, {5, 3}, {1, 1}, {0, 0}, {1, 1}),
+      transposed_shape({2, 20, 32, 1}, {1, 1}, {4, 4}, {1, 1}, {0, 0}, {1, 1}),
+      transposed_shape({2, 32, 16, 1}, {4, 4}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
+      transposed_shape({3, 16, 3, 1}, {8, 8}, {4, 4}, {2, 2}, {1, 1}, {1, 1}),
+      transposed_shape({2, 64, 48, 1}, {5, 5}, {5, 5}, {2, 2}, {2, 2}, {1, 1}),
+      transposed_shape({2, 32, 32, 1}, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
+      transposed_shape({2, 16, 1, 1}, {7, 6}, {5, 3}, {2, 3}, {0, 0}, {1, 1}),
+      transposed_shape({2, 1, 8, 1}, {7, 6}, {5, 3}, {1, 1}, {0, 0}, {1, 1}),
       // Groups, other counts of axes.
-      make_shape({2, 6, 10, 2}, {5, 5}, {3, 3}, {2, 1}, {0, 1}, {1, 1}),
-      make_shape({2, 4, 8, 4}, {5, 5}, {3, 3}, {2, 2}, {0, 1}, {1, 1}),
-      make_shape({3, 4, 6, 2}, {9}, {3}, {2}, {1}, {2}),
-      make_shape({2, 5, 5, 5}, {9}, {4}, {2}, {1}, {1}),
-      make_shape({2, 3, 4, 1}, {3, 2, 4}, {2, 3, 2}, {2, 1, 3}, {0, 1, 1}, {1, 1, 2}),
-      make_shape({2, 3, 3, 3}, {3, 2, 4}, {2, 3, 2}, {2, 1, 3}, {0, 1, 1}, {1, 1, 2}),
-      make_shape({2, 6, 4, 1}, {}, {}, {}, {}, {}),
+      transposed_shape({2, 6, 10, 2}, {5, 5}, {3, 3}, {2, 1}, {0, 1}, {1, 1}),
+      transposed_shape({2, 4, 8, 4}, {5, 5}, {3, 3}, {2, 2}, {0, 1}, {1, 1}),
+      transposed_shape({3, 4, 6, 2}, {9}, {3}, {2}, {1}, {2}),
+      transposed_shape({2, 5, 5, 5}, {9}, {4}, {2}, {1}, {1}),
+      transposed_shape({2, 3, 4, 1}, {3, 2, 4}, {2, 3, 2}, {2, 1, 3}, {0, 1, 1}, {1, 1, 2}),
+      transposed_shape({2, 3, 3, 3}, {3, 2, 4}, {2, 3, 2}, {2, 1, 3}, {0, 1, 1}, {1, 1, 2}),
+      transposed_shape({2, 6, 4, 1}, {}, {}, {}, {}, {}),
   };
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("a transposed convolution that is not trained has its forward pass") {
 }
 
 TEST_CASE("a transposed convolution counts the products of its own kernels") {
-  const auto shape = make_shape({2, 16, 8, 1}, {5, 5}, {4, 4}, {2, 2}, {1, 1}, {1, 1});
+  const auto shape = transposed_shape({2, 16, 8, 1}, {5, 5}, {4, 4}, {2, 2}, {1, 1}, {1, 1});
   Workbench bench(test::make_backend(1));
   const auto made = bench.backend().make_convolution(shape);
   REQUIRE(made.has_value());

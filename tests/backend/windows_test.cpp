@@ -5,6 +5,7 @@
 #include <speedo/base/random.hpp>
 
 #include "backend/conformance.hpp"
+#include "backend/convolution_shapes.hpp"
 #include "support/catch.hpp"
 #include "support/kernels.hpp"
 #include "support/random_seed.hpp"
@@ -36,12 +37,6 @@ ConvolutionShape drawn_shape(Random& random) {
   return shape;
 }
 
-std::int64_t product(const std::vector<std::int64_t>& sizes) {
-  std::int64_t result = 1;
-  for (const std::int64_t size : sizes) result *= size;
-  return result;
-}
-
 TEST_CASE("windows are unfolded and folded as the reference does") {
   Random random(test::varied(21));
   for (int i = 0; i < 40; ++i) {
@@ -49,8 +44,8 @@ TEST_CASE("windows are unfolded and folded as the reference does") {
     CAPTURE(i, shape.batch, shape.channels, shape.src_size, shape.kernel, shape.pad, shape.stride,
             shape.dilation);
     const std::int64_t images = shape.batch * shape.channels;
-    const std::int64_t src_count = images * product(shape.src_size);
-    const std::int64_t count = images * product(shape.kernel) * product(shape.dst_size);
+    const std::int64_t src_count = images * product_of(shape.src_size);
+    const std::int64_t count = images * product_of(shape.kernel) * product_of(shape.dst_size);
     const auto src = test_values(src_count), matrices = test_values(count, -1.0F, 1.0F, 2);
     require_conforming(0.0, [&](Workbench& bench) {
       float* unfolded = bench.blank(count);

@@ -12,9 +12,9 @@ namespace speedo {
 namespace {
 
 // Arguments in memory as the kernel lays them out: one after another.
-class Arguments {
+class ArgumentMemory {
  public:
-  explicit Arguments(const std::vector<std::string>& words) {
+  explicit ArgumentMemory(const std::vector<std::string>& words) {
     for (const std::string& word : words) memory_ += word + '\0';
     std::size_t at = 0;
     for (const std::string& word : words) {
@@ -44,7 +44,7 @@ TEST_CASE("A password in an address is taken out of the arguments, whichever fla
       {"speedo-master", "redis://me:h%75sh@host:1/5"}};
   for (const auto& words : ways) {
     CAPTURE(words);
-    Arguments arguments(words);
+    ArgumentMemory arguments(words);
     const auto secrets = arguments.take();
     REQUIRE(secrets);
     CHECK(secrets->address.user == "me");
@@ -66,7 +66,7 @@ TEST_CASE("Addresses of every form lose their password") {
       {"http://:hush@host", "http://host"}};
   for (const auto& [given, left] : forms) {
     CAPTURE(given);
-    Arguments arguments({"speedo-worker", "--redis", given});
+    ArgumentMemory arguments({"speedo-worker", "--redis", given});
     const auto secrets = arguments.take();
     REQUIRE(secrets);
     CHECK(secrets->address.password.reveal() == "hush");
@@ -79,7 +79,7 @@ TEST_CASE("Other arguments stay as they are") {
   const std::vector<std::string> words = {
       "speedo-worker", "--master", "akka.tcp://SpeeDO@10.0.0.1:1/user/host", "--solver",
       "a@b.prototxt",  "--redis",  "unix:///run/a@b.sock"};
-  Arguments arguments(words);
+  ArgumentMemory arguments(words);
   const auto secrets = arguments.take();
   REQUIRE(secrets);
   for (std::size_t i = 0; i < words.size(); ++i) CHECK(arguments.word(i) == words[i]);
@@ -88,7 +88,7 @@ TEST_CASE("Other arguments stay as they are") {
 }
 
 TEST_CASE("A password written wrongly is an error that hides it, and is taken all the same") {
-  Arguments arguments({"speedo-master", "--redis", "redis://:hush%zz@host"});
+  ArgumentMemory arguments({"speedo-master", "--redis", "redis://:hush%zz@host"});
   const auto secrets = arguments.take();
   REQUIRE_FALSE(secrets);
   CHECK(secrets.error().code == ErrorCode::kUsage);
@@ -100,7 +100,7 @@ TEST_CASE("The environment's password is taken, and the memory that it lay in is
   ::setenv(kPasswordVariable, "hu sh@%", 1);
   ::setenv(kUsernameVariable, "me", 1);
   const char* const where = std::getenv(kPasswordVariable);
-  Arguments arguments({"speedo-master"});
+  ArgumentMemory arguments({"speedo-master"});
   const auto secrets = arguments.take();
   REQUIRE(secrets);
   CHECK(secrets->environment.password.reveal() == "hu sh@%");
@@ -114,7 +114,7 @@ TEST_CASE("A password in the environment that is more than a line, or too long, 
   for (const std::string& wrong : {std::string("hush\n"), std::string("hush\r"),
                                    "hush" + std::string(Secret::kBytesMax, '-')}) {
     ::setenv(kPasswordVariable, wrong.c_str(), 1);
-    Arguments arguments({"speedo-master"});
+    ArgumentMemory arguments({"speedo-master"});
     const auto secrets = arguments.take();
     REQUIRE_FALSE(secrets);
     CHECK(secrets.error().message.find(kPasswordVariable) == 0);

@@ -13,15 +13,15 @@
 namespace speedo {
 namespace {
 
-constexpr std::int64_t kRecords = 60, kBatch = 4;
-constexpr std::uint64_t kEpochBatches = kRecords / kBatch;
+constexpr std::int64_t kShardedRecords = 60, kBatch = 4;
+constexpr std::uint64_t kEpochBatches = kShardedRecords / kBatch;
 
 std::unique_ptr<BatchReader> worker_reader(std::uint64_t first_record = 0) {
   caffe::TransformationParameter none;
   auto transformer = Transformer::create(none, Phase::kTrain, {});
   REQUIRE(transformer);
   auto reader = DatumBatchReader::create(
-      std::make_unique<MemorySource>(numbered_records(kRecords, 1, 1, 1)), *transformer,
+      std::make_unique<MemorySource>(numbered_records(kShardedRecords, 1, 1, 1)), *transformer,
       {.batch_size = kBatch, .with_labels = true, .first_record = first_record, .seed = 1});
   REQUIRE(reader);
   return std::move(reader).value();
@@ -36,7 +36,7 @@ void train(BatchReader& reader, std::uint64_t batch, std::map<float, int>& seen)
 }
 
 void check_each_seen(const std::map<float, int>& seen, int times) {
-  CHECK(seen.size() == static_cast<std::size_t>(kRecords));
+  CHECK(seen.size() == static_cast<std::size_t>(kShardedRecords));
   for (const auto& [label, count] : seen) CHECK(count == times);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("workers that start at k/N of the data see different parts first, and 
   constexpr std::uint64_t kWorkers = 4;
   std::map<float, int> first_quarter;
   for (std::uint64_t worker = 0; worker < kWorkers; ++worker) {
-    auto reader = worker_reader(worker * kRecords / kWorkers);
+    auto reader = worker_reader(worker * kShardedRecords / kWorkers);
     std::map<float, int> own;
     for (std::uint64_t batch = 0; batch < kEpochBatches; ++batch) train(*reader, batch, own);
     check_each_seen(own, 1);

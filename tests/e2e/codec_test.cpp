@@ -30,7 +30,7 @@ const CodedJob kCodedJobs[] = {
 }  // namespace
 
 TEST_CASE("workers and masters of a coded job are killed at random moments") {
-  constexpr std::uint64_t kIterations = 2000;
+  constexpr std::uint64_t kIterations = 1000;
   for (const int round : test::rounds(2)) {
     Random random = Random::derive(test::seed(), {17, static_cast<std::uint64_t>(round)});
     const CodedJob& job = kCodedJobs[static_cast<std::size_t>(round) % std::size(kCodedJobs)];

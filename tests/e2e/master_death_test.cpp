@@ -24,14 +24,14 @@ struct DyingJob {
   std::uint64_t lost_max;  // iterations that the store may lack after a crash
 };
 const DyingJob kDyingJobs[] = {
-    {"async", 7000, {}, 1, 0},
-    {"sync", 1500, {"--sync"}, 3, 0},
+    {"async", 3500, {}, 1, 0},
+    {"sync", 900, {"--sync"}, 3, 0},
     {"sync gradient only, published now and then",
-     1500,
+     900,
      {"--sync", "--gradient-only", "--publish-interval", "7"},
      3,
      7},
-    {"ssp", 7000, {"--strategy", "ssp", "--staleness", "3"}, 1, 0},
+    {"ssp", 3500, {"--strategy", "ssp", "--staleness", "3"}, 1, 0},
 };
 
 }  // namespace

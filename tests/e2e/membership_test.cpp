@@ -42,7 +42,7 @@ TEST_CASE("kill -9 of one of three workers at a random moment") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {6, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 1;
-    const std::uint64_t iterations = sync ? 1500 : 8000;
+    const std::uint64_t iterations = sync ? 900 : 4000;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations);
     std::vector<std::string> flags{"--workers", "3"};

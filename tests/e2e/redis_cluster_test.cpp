@@ -40,7 +40,7 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {27, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 220 : 440;
+    const std::uint64_t iterations = sync ? 170 : 280;
     CAPTURE(test::seed(), round, sync);
     nodes.flush();
     Cluster cluster(iterations, on(nodes));
@@ -71,7 +71,7 @@ TEST_CASE("slots of a Redis Cluster move while a job trains on it") {
 // Two mergers of parts, of which one's slot goes to another primary; the master merges the rest.
 TEST_CASE("a job on a Redis Cluster with a password is merged in sixteen parts") {
   RedisCluster nodes({.password = "hush"});
-  constexpr std::uint64_t kIterations = 200;
+  constexpr std::uint64_t kIterations = 120;
   Cluster::Options options = on(nodes);
   options.password = "hush";
   Cluster cluster(kIterations, options);
@@ -97,7 +97,7 @@ TEST_CASE("a primary of a Redis Cluster dies while a job trains on it, and its r
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {28, static_cast<std::uint64_t>(round)});
     const bool sync = random.below(2) == 0;
-    const std::uint64_t iterations = sync ? 220 : 440;
+    const std::uint64_t iterations = sync ? 120 : 240;
     CAPTURE(test::seed(), round, sync);
     RedisCluster nodes({.replicas = 1, .node_timeout_ms = 1000});
     Cluster cluster(iterations, on(nodes));

@@ -51,7 +51,7 @@ std::pair<int, int> connections(const test::RedisServer& server, int tls_port) {
 }  // namespace
 
 TEST_CASE("a job trains over TLS with certificates of both sides") {
-  constexpr std::uint64_t kIterations = 400;
+  constexpr std::uint64_t kIterations = 150;
   const test::RedisTls tls;
   test::RedisServer server({kPassword, false, tls.lines("redis", "yes")});
   Cluster::Options options;

@@ -35,7 +35,7 @@ TEST_CASE("replicas and their master are killed at random moments, and each iter
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {23, static_cast<std::uint64_t>(round)});
     const bool factors = round % 2 == 0;
-    const std::uint64_t iterations = 3000;
+    const std::uint64_t iterations = 1500;
     CAPTURE(test::seed(), round, factors);
     Cluster cluster(iterations, with_rows());
     const test::ReservedPort reserved;
@@ -44,7 +44,7 @@ TEST_CASE("replicas and their master are killed at random moments, and each iter
     Process* master = &cluster.start_master(flags);
     const std::string address = cluster.address();
     for (int i = 0; i < 3; ++i) cluster.start_worker(address);
-    REQUIRE(cluster.counts_beyond(random.below(iterations / 8)));
+    REQUIRE(cluster.counts_beyond(random.below(iterations / 4)));
     CHECK((master->errors().find(kAsFactors) != std::string::npos) == factors);
     const std::uint64_t stored = test::kill_worker_and_master(cluster, *master, address, random);
     master = &cluster.start_master(test::joined(flags, Arguments{"--resume"}));
@@ -56,7 +56,7 @@ TEST_CASE("replicas and their master are killed at random moments, and each iter
 }
 
 TEST_CASE("a redis-server that loses steps and weights loses no iteration") {
-  const std::uint64_t iterations = 3000;
+  const std::uint64_t iterations = 1500;
   Cluster cluster(iterations, with_rows());
   Process& master = cluster.start_master(test::joined(replicated(true), {"--workers", "2"}));
   const std::string address = cluster.address();
@@ -73,7 +73,7 @@ TEST_CASE("a redis-server that loses steps and weights loses no iteration") {
 }
 
 TEST_CASE("a worker that joins a long training reads the weights and trains with the others") {
-  const std::uint64_t iterations = 4000;
+  const std::uint64_t iterations = 1500;
   Cluster cluster(iterations, with_rows());
   Process& master = cluster.start_master(test::joined(replicated(true), {"--workers", "1:3"}));
   const std::string address = cluster.address();

@@ -48,7 +48,7 @@ TEST_CASE("training goes on after Redis was away for long, with nothing lost") {
   // One of the two schedules, in long runs both.
   for (int round = 0; round < (test::is_long() ? 2 : 1); ++round) {
     const bool sync = (test::seed() + static_cast<std::uint64_t>(round)) % 2 == 1;
-    const std::uint64_t iterations = sync ? 1500 : 6000;
+    const std::uint64_t iterations = sync ? 500 : 2000;
     CAPTURE(test::seed(), sync);
     Cluster cluster(iterations, {.append_only = true});
     std::vector<std::string> flags{"--workers", "2"};

@@ -20,7 +20,7 @@ TEST_CASE("a redis-server that loses its data while the master lives costs nothi
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {3, static_cast<std::uint64_t>(round)});
     const bool sync = round % 2 == 1;
-    const std::uint64_t iterations = sync ? 2500 : 12000;
+    const std::uint64_t iterations = sync ? 1200 : 5000;
     CAPTURE(test::seed(), round, sync);
     Cluster cluster(iterations);
     std::vector<std::string> flags{"--workers", "2"};

@@ -29,9 +29,9 @@ struct RepeatedJob {
   Arguments flags;
 };
 const RepeatedJob kRepeatedJobs[] = {
-    {"async", 1800, {}},
-    {"sync", 700, {"--sync"}},
-    {"easgd", 1800, {"--strategy", "easgd", "--moving-rate", "0.25", "--train", "2"}},
+    {"async", 900, {}},
+    {"sync", 400, {"--sync"}},
+    {"easgd", 900, {"--strategy", "easgd", "--moving-rate", "0.25", "--train", "2"}},
 };
 // What happens between the master's death and its successor.
 enum class Between { kNothing, kStoreEmptied, kOtherJobs };

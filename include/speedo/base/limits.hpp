@@ -53,6 +53,8 @@ inline constexpr int kPrefetchBatches = 3;
 // Threads that decode the records of one data layer: more read faster than a disk gives.
 inline constexpr int kDecodeThreadsMax = 16;
 
+inline constexpr int kPortMax = 65535;
+
 // Attempts at one store operation before it is a named error, and the waits between them: 5 s in
 // all, and a server that is back serves again within half a second.
 inline constexpr int kStoreAttemptsMax = 14;

@@ -2,6 +2,7 @@
 
 #include "cli/options/option_groups.hpp"
 
+#include <speedo/base/limits.hpp>
 #include <speedo/store/layout.hpp>
 
 namespace speedo {
@@ -14,7 +15,6 @@ constexpr std::string_view kTimeOutsGroup = "Time-outs";
 
 // Each worker has threads and a net of its own.
 constexpr std::int64_t kWorkersPerProcessMax = 256;
-constexpr std::int64_t kPortMax = 65535;
 constexpr std::int64_t kRestartsMax = 1000000;
 constexpr std::int64_t kShardsHereMax = 64;  // a redis-server and a merger each
 

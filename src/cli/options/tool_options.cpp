@@ -1,5 +1,7 @@
 // Of the commands that carry the names of Caffe's tools; their flags are Caffe's.
 
+#include <speedo/base/limits.hpp>
+
 #include "cli/options/option_groups.hpp"
 
 namespace speedo {
@@ -51,14 +53,14 @@ constexpr Option kToolOptions[] = {
      .group = kImagesGroup,
      .sentence = "Of that order"},
     {.name = "resize-width",
-     .type = whole(0, 65535),
+     .type = whole(0, kPortMax),
      .unit = "pixels",
      .value = "0",
      .programs = kImageSets,
      .group = kImagesGroup,
      .sentence = "Stretch the images to this width; 0: not"},
     {.name = "resize-height",
-     .type = whole(0, 65535),
+     .type = whole(0, kPortMax),
      .unit = "pixels",
      .value = "0",
      .programs = kImageSets,

@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::string_view kHeader =
     "iteration,seconds,loss,accuracy,test_loss,rate,workers,staleness\n";
-constexpr std::size_t kColumns = 8;
-constexpr std::size_t kBytesMax = std::size_t{1} << 30U;
+constexpr std::size_t kFields = 8;
+constexpr std::size_t kFileBytesMax = std::size_t{1} << 30U;
 
 // What a line of the file says that decides about its staying.
 struct Line {
@@ -39,10 +39,10 @@ struct Line {
 
 // Nothing: it is no line of a curve.
 std::optional<Line> parse_line(std::string_view text) {
-  std::string_view fields[kColumns];
-  for (std::size_t i = 0; i < kColumns; ++i) {
+  std::string_view fields[kFields];
+  for (std::size_t i = 0; i < kFields; ++i) {
     const std::size_t comma = text.find(',');
-    const bool is_last = i + 1 == kColumns;
+    const bool is_last = i + 1 == kFields;
     if ((comma == std::string_view::npos) != is_last) return std::nullopt;
     fields[i] = text.substr(0, comma);
     if (!is_last) text.remove_prefix(comma + 1);
@@ -99,7 +99,7 @@ CurveFile::~CurveFile() {
 
 // Empty: there is none.
 Result<std::string> CurveFile::read() const {
-  auto content = read_file(options_.path, kBytesMax);
+  auto content = read_file(options_.path, kFileBytesMax);
   if (!content && content.error().code == ErrorCode::kNotFound) return std::string();
   return content;
 }

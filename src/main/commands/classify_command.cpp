@@ -60,7 +60,7 @@ void print_text(const std::string& image, const Answers& answers) {
   }
 }
 
-nlohmann::json to_json(const std::string& image, const Answers& answers) {
+nlohmann::json json_of(const std::string& image, const Answers& answers) {
   nlohmann::json list = nlohmann::json::array();
   for (const std::size_t place : answers.places) {
     list.push_back(
@@ -81,7 +81,7 @@ Result<void> classify(const ClassifyFlags& flags, Net& net) {
     const Answers answers{values, labels,
                           highest_places(values, static_cast<std::size_t>(flags.top))};
     if (flags.json) {
-      images.push_back(to_json(image, answers));
+      images.push_back(json_of(image, answers));
     } else {
       print_text(image, answers);
     }

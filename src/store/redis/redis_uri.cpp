@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/store/layout.hpp>
 #include <speedo/store/redis_store.hpp>
 #include <speedo/store/store_address.hpp>
@@ -15,7 +16,6 @@
 namespace speedo {
 namespace {
 
-constexpr int kPortMax = 65535;
 constexpr int kDatabaseMax = 1 << 20;
 constexpr std::string_view kTlsScheme = "rediss://";
 constexpr std::string_view kClusterScheme = "redis-cluster://";

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include <speedo/base/limits.hpp>
+
 #include "base/parse_number.hpp"
 
 namespace speedo {
 namespace {
 
-constexpr int kPortMax = 65535;
 constexpr std::string_view kUnknownHost = "?";
 
 bool is_same(const RedisAddress& a, const RedisAddress& b) {
