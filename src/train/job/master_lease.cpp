@@ -43,9 +43,9 @@ Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterSt
   return lease;
 }
 
-// One attempt; remembers what was granted. Terms of different masters differ by their clocks, though
-// the store may have forgotten the last one; and so do the numbers of their runs, which begin at
-// the term: it is that of now, however long the claim waited.
+// One attempt; remembers what was granted. Terms of different masters differ by their clocks,
+// though the store may have forgotten the last one. So do the numbers of their runs, which begin at
+// the term: it is that of now, however long the claim has waited.
 Result<ClaimAnswer> MasterLease::ask() {
   claim_.term_floor = std::max(platform_.wall_clock_microseconds(), claim_.term_floor);
   SPEEDO_ASSIGN(ClaimAnswer answer, store_->claim_master(claim_));
