@@ -25,7 +25,7 @@ ConvolutionShape completed(ConvolutionShape shape) {
 }
 
 ConvolutionShape transposed_shape(Sizes batch_channels_outputs_groups, Sizes src, Sizes kernel,
-                            Sizes stride, Sizes pad, Sizes dilation) {
+                                  Sizes stride, Sizes pad, Sizes dilation) {
   return completed(shape_without_output(std::move(batch_channels_outputs_groups), std::move(src),
                                         std::move(kernel), std::move(stride), std::move(pad),
                                         std::move(dilation)));

@@ -151,7 +151,7 @@ TEST_CASE("No plan is faster than its bound") {
     ClusterCosts cluster = four_machines(kGigabit);
     described.change(cluster);
     RecommendOptions options;
-    options.rounds = 3;
+    options.rounds = 6;
     options.space.schedules =
         *parse_plan_schedules("sync,ssp,weedout,grouping,easgd,sync-easgd:10");
     const auto all = candidates_of(cluster, options.space);

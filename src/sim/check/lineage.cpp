@@ -56,8 +56,6 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   violations_.expect(Check::kStart, is_start || is_found,
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
-  // A checkpoint has no histories of parts, which keep theirs through stages that use none.
-  if (parts_ && !anew && is_found) branch.state.histories = origin->second.histories;
   branch.state.shards = branch.log.size();
   branches_[term] = std::move(branch);
 }
@@ -90,6 +88,8 @@ void Lineage::go_on_from(const Published::value_type& origin, Branch& branch) co
     if (parent.merged.contains(parent.log[i])) branch.merged.insert(parent.log[i]);
   }
   branch.consumed = parent.consumed;
+  // A checkpoint has no histories of parts, which keep theirs through stages that use none.
+  if (parts_) branch.state.histories = origin.second.histories;
 }
 
 void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {
@@ -328,15 +328,14 @@ std::vector<std::vector<Lineage::Values>> Lineage::older_histories() const {
   std::vector<std::vector<Values>> older;
   std::uint64_t merges = 0;
   std::size_t shards = 0;  // a master that begins publishes what was there already
-  std::vector<Values> histories;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const State& state = each->second;
     // Merges of a stage that uses no histories leave those of the stage before.
-    merges += state.shards != shards && state.histories != histories ? 1 : 0;
+    const bool has_others = older.empty() || state.histories != older.back();
+    merges += state.shards != shards && has_others ? 1 : 0;
     shards = state.shards;
-    histories = state.histories;
     if (merges > oldest + 1 && !lost_data_) return older;
-    older.push_back(histories);
+    older.push_back(state.histories);
   }
   older.emplace_back();
   return older;
