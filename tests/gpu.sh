@@ -24,7 +24,7 @@ pack() {
     echo "gpu.sh: pack into a folder of its own, not the project's" >&2
     exit 2
   fi
-  cmake --preset release -DSPEEDO_CUDA=ON -S "$root" >/dev/null
+  cmake --preset release -DSPEEDO_CUDA=ON -DSPEEDO_CUDA_FEW_KERNELS=OFF -S "$root" >/dev/null
   cmake --build "$build" -j "$(nproc)" \
     --target speedo test_gpu test_gpu_libraries test_backend test_layers test_gpu_nets \
     golden_runner gpu_bench

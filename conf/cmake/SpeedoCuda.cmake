@@ -2,6 +2,8 @@
 # there is no GPU to compute on. SPEEDO_HAS_CUDA says which.
 set(SPEEDO_CUDA AUTO CACHE STRING "Computing on GPUs: AUTO (where nvcc is), ON or OFF")
 set_property(CACHE SPEEDO_CUDA PROPERTY STRINGS AUTO ON OFF)
+option(SPEEDO_CUDA_FEW_KERNELS
+  "Compile kernels for CUDA 7.5 alone; a newer GPU's driver does it when it loads them first" OFF)
 set(SPEEDO_HAS_CUDA FALSE)
 set(absent "SPEEDO_CUDA is OFF")
 if(SPEEDO_SANITIZE)
@@ -21,7 +23,9 @@ elseif(SPEEDO_CUDA)
   else()
     set(CMAKE_CUDA_COMPILER ${SPEEDO_NVCC})
     # Code for 8.0 runs on 8.6 and 8.9 as well, and newer devices compile 9.0's when they load it.
-    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    if(SPEEDO_CUDA_FEW_KERNELS)
+      set(CMAKE_CUDA_ARCHITECTURES 75)
+    elseif(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
     endif()
     include(CheckLanguage)

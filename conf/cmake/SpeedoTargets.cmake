@@ -50,9 +50,9 @@ function(speedo_program name)
 endfunction()
 
 # speedo_ctest(NAME LABEL l... TIMEOUT s COMMAND ...): one test of ctest's, run in the project's
-# folder; exit code 77 means skipped. It takes two of the four places that tests/run.sh gives ctest.
-# WAITS: for one that waits most of its time. It takes one place and starts early, and no more than two
-# of them run at a time, which leaves two places for one that computes.
+# folder; exit code 77 means skipped. It takes two of the five places that tests/run.sh gives ctest.
+# WAITS: for one that waits most of its time. It takes one place and starts early, and no more than
+# three of them run at a time, which leaves two places for one that computes.
 function(speedo_ctest name)
   cmake_parse_arguments(ARG "WAITS" "TIMEOUT" "LABEL;COMMAND" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
@@ -61,7 +61,7 @@ function(speedo_ctest name)
   if(ARG_WAITS)
     get_property(earlier GLOBAL PROPERTY speedo_waiting_tests)
     list(LENGTH earlier count)
-    math(EXPR lock "${count} % 2")
+    math(EXPR lock "${count} % 3")
     set_property(GLOBAL APPEND PROPERTY speedo_waiting_tests ${name})
     set_tests_properties(${name} PROPERTIES PROCESSORS 1 COST 100 RESOURCE_LOCK waiting_${lock})
   endif()

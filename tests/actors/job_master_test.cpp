@@ -10,6 +10,7 @@
 
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/poll.hpp"
 
 #include "node_cluster.hpp"
 #include "store/record_codec.hpp"
@@ -66,10 +67,10 @@ struct MasterAtWork {
   }
   // Once all that was ordered before is done.
   void wait_until_erased() {
-    while (worker_keys() != 0) std::this_thread::yield();
+    test::poll_until([&] { return worker_keys() == 0; });
   }
   void wait_for_refusals(int count) {
-    while (map->refusals() < count) std::this_thread::yield();
+    test::poll_until([&] { return map->refusals() >= count; });
   }
 
   test::SharedMood mood = std::make_shared<std::atomic<Mood>>(Mood::kWilling);

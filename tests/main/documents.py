@@ -227,10 +227,11 @@ BLOCKS = {
     ("README.md", "(umask 077"): several_machines,
     ("README.md", "speedo doctor"): doctor,
     ("README.md", "speedo simulate"):
-        run_it(words={"1..2000": "1..20", "S.prototxt": DIGITS, "--recommend": "--recommend --workers 4"}),
+        run_it(words={"1..2000": "1..20", "1,2,4": "1,2,4 --iterations 60", "S.prototxt": f"{DIGITS} --measure-seconds 0.1",
+                      "--recommend": "--recommend --workers 4 --iterations 4"}),
     ("README.md", "speedo train"): flags_only("a list of forms"),
     ("README.md", "speedo export"): flags_only("a list of forms"),
-    ("README.md", "cmake --build"): elsewhere("tests/install/package.sh"),
+    ("README.md", "cmake -DSPEEDO_CUDA_FEW_KERNELS"): elsewhere("tests/install/package.sh"),
     (".github/CONTRIBUTING.md", "tests/run.sh"): elsewhere(CI),
     ("conf/debian/README.md", "cpack"): elsewhere("tests/install/package.sh"),
     ("conf/kubernetes/README.md", "kubectl"): elsewhere("tests/style/kubernetes.py", "no cluster runs here"),

@@ -1,5 +1,6 @@
 // The planner's files: descriptions of clusters in, JSON and charts out.
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -231,6 +232,7 @@ TEST_CASE("Flags that contradict each other are refused") {
   SECTION("two clusters") { flags.calibrate = true; }
   SECTION("a net to measure") { flags.solver = "s"; }
   SECTION("a file to write") { flags.write = "w"; }
+  SECTION("a time to measure") { flags.measure_seconds = 1.0; }
   SECTION("a loss without training") { flags.loss = 0.5; }
   SECTION("codecs without a recommendation") { flags.lossy = true; }
   flags.recommend = !flags.lossy;
@@ -242,6 +244,20 @@ TEST_CASE("Flags that contradict each other are refused") {
     flags.codec = "int8";
   }
   CHECK_FALSE(check(flags));
+}
+
+TEST_CASE("Measurements take a time that can be measured") {
+  PlanFlags flags;
+  flags.calibrate = true;
+  flags.solver = "s";
+  for (const double seconds : {0.05, 1.5, 3600.0}) {
+    flags.measure_seconds = seconds;
+    CHECK(check(flags));
+  }
+  for (const double seconds : {0.0, -1.0, 0.04, 3601.0, std::nan(""), HUGE_VAL}) {
+    flags.measure_seconds = seconds;
+    CHECK_FALSE(check(flags));
+  }
 }
 
 TEST_CASE("Worker counts are a list or a range") {

@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t kSeedsEach = 10, kFreshSeeds = 10;
 #else
 // The kept seeds of a schedule are the same in every run; fresh ones are where news comes from.
-const std::uint64_t kSeedsEach = test::is_long() ? 200 : 16;
-const std::uint64_t kFreshSeeds = test::is_long() ? 1000 : 80;
+const std::uint64_t kSeedsEach = test::is_long() ? 200 : 10;
+const std::uint64_t kFreshSeeds = test::is_long() ? 1000 : 60;
 #endif
 constexpr std::uint64_t kRepeatEvery = 4;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/store_under_test.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -51,7 +52,7 @@ void put_through_failover(bool lags) {
   for (std::size_t chunk = 0; chunk < kHalf; ++chunk) {
     writer->write(chunk, all.subspan(chunk * kChunkElements, kChunkElements));
   }
-  while (nodes.keys_on(0) < arrived) std::this_thread::yield();
+  poll_until([&] { return nodes.keys_on(0) >= arrived; });
   nodes.node(0).kill();
   if (lags) nodes.node(3).start();
   for (std::size_t chunk = kHalf; chunk < kChunks; ++chunk) {

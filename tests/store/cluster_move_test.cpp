@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/store_under_test.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -44,7 +45,7 @@ class Busy {
   std::uint64_t versions() const { return versions_; }
   // Waits until that version is done, or something went wrong.
   void reach(std::uint64_t version) const {
-    while (versions_ < version && !is_over_) std::this_thread::yield();
+    poll_until([&] { return versions_ >= version || is_over_; });
   }
   std::string fault;  // after end()
 
@@ -138,7 +139,7 @@ TEST_CASE("a record, and a part of one, is written while its slot has moved in h
   for (int i = 0; i < 3; ++i) write_next();
   nodes.begin_move(slot, home, other);
   std::size_t moved = 0;
-  while (nodes.move_keys(slot, home, other, 1)) {
+  while (nodes.move_keys(slot, home, other, 2)) {
     ++moved;
     for (int i = 0; i < 2; ++i) write_next();
   }
@@ -162,7 +163,7 @@ TEST_CASE("a master's write waits until its slot has moved", "[redis][cluster]")
   nodes.begin_move(slot, home, other);
   Result<void> done;
   std::thread writer([&] { done = job.store->put_blob("job", "after"); });
-  while (job.cluster->counts().try_again < 2) std::this_thread::yield();
+  poll_until([&] { return job.cluster->counts().try_again >= 2; });
   while (nodes.move_keys(slot, home, other, 10)) {
   }
   nodes.end_move(slot, other);

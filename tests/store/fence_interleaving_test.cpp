@@ -8,6 +8,7 @@
 #include <speedo/store/layout.hpp>
 
 #include "store/store_under_test.hpp"
+#include "support/long_runs.hpp"
 #include "support/random_seed.hpp"
 
 namespace speedo::test {
@@ -268,11 +269,12 @@ class Scene {
 
 TEST_CASE("no interleaving of masters damages what readers see", "[store][fence]") {
   Counts counts;
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  const std::uint64_t kSeeds = is_long() ? 200 : 25;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     CAPTURE(seed);
     Scene(seed, counts).run(40);
   }
-  for (std::uint64_t i = 0; i < 40; ++i) {
+  for (std::uint64_t i = 0; i < kSeeds; ++i) {
     const std::uint64_t seed = fresh_seed() + i;
     CAPTURE(seed);
     Scene(seed, counts).run(40);

@@ -304,7 +304,7 @@ TEST_CASE("records of other masters' workers lie apart", "[store][fence]") {
 TEST_CASE("readers beside two masters see whole records", "[store][fence]") {
   FOR_EACH_STORE();
   constexpr std::size_t kCount = kChunkElements + 1000;
-  constexpr std::uint64_t kTakeOvers = 60, kPatience = 100000;
+  constexpr std::uint64_t kTakeOvers = 30, kPatience = 100000;
   const auto values_of = [](std::uint64_t version) {
     return std::vector<float>(kCount, static_cast<float>(version));
   };

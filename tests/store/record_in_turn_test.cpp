@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "store/record_codec.hpp"
 #include "store/store_under_test.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -131,7 +131,7 @@ TEST_CASE("what puts in turn have left goes, but for what the visible record has
   const auto values = pattern(kTurnCount, 1);
   require(turns.put(*writer, 3, values, 1));
   auto left = turns.begin(*writer, 6, values, 2);
-  while (!left->is_sent()) std::this_thread::yield();
+  poll_until([&] { return left->is_sent(); });
   left.reset();
   REQUIRE(turns.chunks_in(5, 6) == chunk_count(kTurnCount));
   for (const std::uint32_t first_slot : {3U, 6U, 9U}) {

@@ -6,6 +6,7 @@
 
 #include "store/redis/redis_session.hpp"
 #include "store/store_under_test.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -67,8 +68,8 @@ TEST_CASE("a server killed in the middle of a put", "[redis]") {
     writer->write(chunk, all.subspan(chunk * kChunkElements, kChunkElements));
   }
   if (GENERATE(false, true)) {
-    while (!has_key(quick_options(server.tcp_uri()), "speedo:{test}:weights:s1:c2")) {
-    }
+    poll_until(
+        [&] { return has_key(quick_options(server.tcp_uri()), "speedo:{test}:weights:s1:c2"); });
   }
   server.kill();
   for (std::size_t chunk = 3; chunk < 6; ++chunk) {

@@ -23,6 +23,7 @@
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
 #include "support/manual_clock.hpp"
+#include "support/poll.hpp"
 #include "support/redis_ask.hpp"
 #include "support/redis_cluster.hpp"
 #include "support/redis_server.hpp"
@@ -200,8 +201,7 @@ class StoreUnderTest {
   // Until the job's lease is over. In memory it is the clock that goes on, a server has its own.
   void wait_for_end_of_lease() const {
     if (map_) return clock_->advance(std::chrono::seconds(1));
-    while (has_key(options_, lease_key("test"))) {
-    }
+    poll_until([&] { return !has_key(options_, lease_key("test")); });
   }
   ParameterStore& operator*() const { return *store_; }
   ParameterStore* operator->() const { return store_.get(); }

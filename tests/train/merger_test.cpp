@@ -6,6 +6,7 @@
 #include <future>
 #include <limits>
 
+#include "support/poll.hpp"
 #include "train/merger_fixture.hpp"
 
 namespace speedo::test {
@@ -141,7 +142,7 @@ TEST_CASE("weights that the store lost are published again", "[merger]") {
     REQUIRE(fixture.merge_or_fail({{0, 2}}, false).rejected.size() == 1);
   }
   SECTION("when idle") {
-    while (!fixture.store->read(weights_key())) std::this_thread::yield();
+    poll_until([&] { return fixture.store->read(weights_key()).has_value(); });
   }
   REQUIRE(fixture.stored(1) == fixture.copy().weights);
 }
@@ -161,7 +162,7 @@ TEST_CASE("weights that others wrote over are published again", "[merger]") {
     return reader && (*reader)->is_whole().value();
   };
   CHECK_FALSE(is_whole());
-  while (!is_whole()) std::this_thread::yield();
+  poll_until(is_whole);
   CHECK(fixture.stored(1) == fixture.copy().weights);
   // One chunk alone, which no manifest misses.
   const auto now = fixture.map->list("speedo:{m}:" + weights_key() + ":").value();
@@ -169,7 +170,7 @@ TEST_CASE("weights that others wrote over are published again", "[merger]") {
     if (key != manifest) fixture.overwrite(key, "of another program");
   }
   CHECK_FALSE(is_whole());
-  while (!is_whole()) std::this_thread::yield();
+  poll_until(is_whole);
   CHECK(fixture.stored(1) == fixture.copy().weights);
 }
 

@@ -13,6 +13,7 @@ namespace speedo {
 namespace {
 
 constexpr std::uint64_t kRecommendRuns = 12;  // as the option says
+constexpr double kMeasureSecondsMin = 0.05, kMeasureSecondsMax = 3600.0;
 
 Result<void> check_recommend(const PlanFlags& flags) {
   if (!flags.recommend) {
@@ -57,6 +58,7 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("calibrate", flags.calibrate);
   values.get("solver", flags.solver);
   flags.compute = compute_flags(values);
+  values.get("measure-seconds", flags.measure_seconds);
   values.get("write", flags.write);
   values.get("shards", flags.shards);
   values.get("codec", flags.codec);
@@ -104,6 +106,14 @@ Result<void> check(const PlanFlags& flags) {
   if (!flags.calibrate && !flags.write.empty()) {
     return usage_error(
         "--write belongs to --calibrate: the description given by --cluster is a file");
+  }
+  if (!flags.calibrate && flags.measure_seconds) {
+    return usage_error("--measure-seconds belongs to --calibrate, which measures: leave it out");
+  }
+  const double seconds = flags.measure_seconds.value_or(kMeasureSecondsMax);
+  if (!(seconds >= kMeasureSecondsMin && seconds <= kMeasureSecondsMax)) {
+    return usage_error(fmt::format("--measure-seconds {}: between {} and {}", seconds,
+                                   kMeasureSecondsMin, kMeasureSecondsMax));
   }
   if (flags.train.empty() && (flags.loss || flags.test_interval)) {
     return usage_error(

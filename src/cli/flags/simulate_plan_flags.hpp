@@ -16,6 +16,7 @@ struct PlanFlags {
   bool calibrate = false;               // measure this machine with
   std::string solver;                   // this net
   ComputeFlags compute;                 // with these processors
+  std::optional<double> measure_seconds;  // for so long each time
   std::string write;                    // and write the description here
   std::optional<std::uint64_t> shards;  // instead of the description's
   std::string codec;

@@ -56,6 +56,7 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
   options.parts = {[](const ComputeOptions& each) { return trainer_parts(each); }, store_opener()};
   options.title = "This machine, " + flags.solver;
   options.compute = compute;
+  if (flags.measure_seconds) options.seconds_per_measurement = *flags.measure_seconds;
   SPEEDO_INFO("Measuring {} here; other work on this machine disturbs it", flags.solver);
   SPEEDO_ASSIGN(const Calibration calibration, calibrate(options));
   measured = to_text(calibration);
