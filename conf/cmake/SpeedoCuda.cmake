@@ -3,7 +3,8 @@
 set(SPEEDO_CUDA AUTO CACHE STRING "Computing on GPUs: AUTO (where nvcc is), ON or OFF")
 set_property(CACHE SPEEDO_CUDA PROPERTY STRINGS AUTO ON OFF)
 option(SPEEDO_CUDA_FEW_KERNELS
-  "Compile kernels for CUDA 7.5 alone; a newer GPU's driver does it when it loads them first" OFF)
+  "Show that kernels compile: for CUDA 7.5 alone and little optimised; on newer GPUs the driver \
+compiles them when it loads them first" OFF)
 set(SPEEDO_HAS_CUDA FALSE)
 set(absent "SPEEDO_CUDA is OFF")
 if(SPEEDO_SANITIZE)
@@ -112,7 +113,8 @@ endfunction()
 function(speedo_kernels target)
   if(SPEEDO_HAS_CUDA)
     target_compile_options(${target} PRIVATE
-      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--fmad=false>)
+      $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--fmad=false>
+      $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${SPEEDO_CUDA_FEW_KERNELS}>>:SHELL:-Xcicc -O1>)
     target_include_directories(${target} SYSTEM PRIVATE
       ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
     target_compile_definitions(${target} PRIVATE SPEEDO_HAS_CUDA)
