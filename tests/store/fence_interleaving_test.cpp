@@ -269,12 +269,12 @@ class Scene {
 
 TEST_CASE("no interleaving of masters damages what readers see", "[store][fence]") {
   Counts counts;
-  const std::uint64_t kSeeds = is_long() ? 200 : 25;
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+  const std::uint64_t seeds = is_long() ? 200 : 25;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     CAPTURE(seed);
     Scene(seed, counts).run(40);
   }
-  for (std::uint64_t i = 0; i < kSeeds; ++i) {
+  for (std::uint64_t i = 0; i < seeds; ++i) {
     const std::uint64_t seed = fresh_seed() + i;
     CAPTURE(seed);
     Scene(seed, counts).run(40);

@@ -4,6 +4,7 @@
 
 #include "failing_store.hpp"
 #include "merger_fixture.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -68,10 +69,10 @@ TEST_CASE("while it waits, a merger says for what", "[merger]") {
   fixture.merger->merge(fixture.job({{0, 1}}, false),
                         [&](Result<MergeResult> result) { merged.set_value(std::move(result)); });
   std::string why;
-  while (why.empty()) {
+  poll_until([&] {
     if (const auto error = fixture.merger->waits_because()) why = error->message;
-    std::this_thread::yield();
-  }
+    return !why.empty();
+  });
   store->refuse_writes(false);
   REQUIRE(why == "a failure made by the test");
   require(merged.get_future().get());

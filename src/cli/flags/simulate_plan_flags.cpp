@@ -15,6 +15,17 @@ namespace {
 constexpr std::uint64_t kRecommendRuns = 12;  // as the option says
 constexpr double kMeasureSecondsMin = 0.05, kMeasureSecondsMax = 3600.0;
 
+Result<void> check_measure_seconds(const PlanFlags& flags) {
+  if (!flags.measure_seconds) return {};
+  if (!flags.calibrate) {
+    return usage_error("--measure-seconds belongs to --calibrate, which measures: leave it out");
+  }
+  const double seconds = *flags.measure_seconds;
+  if (seconds >= kMeasureSecondsMin && seconds <= kMeasureSecondsMax) return {};
+  return usage_error(fmt::format("--measure-seconds {}: between {} and {}", seconds,
+                                 kMeasureSecondsMin, kMeasureSecondsMax));
+}
+
 Result<void> check_recommend(const PlanFlags& flags) {
   if (!flags.recommend) {
     if (!flags.lossy) return {};
@@ -107,14 +118,7 @@ Result<void> check(const PlanFlags& flags) {
     return usage_error(
         "--write belongs to --calibrate: the description given by --cluster is a file");
   }
-  if (!flags.calibrate && flags.measure_seconds) {
-    return usage_error("--measure-seconds belongs to --calibrate, which measures: leave it out");
-  }
-  const double seconds = flags.measure_seconds.value_or(kMeasureSecondsMax);
-  if (!(seconds >= kMeasureSecondsMin && seconds <= kMeasureSecondsMax)) {
-    return usage_error(fmt::format("--measure-seconds {}: between {} and {}", seconds,
-                                   kMeasureSecondsMin, kMeasureSecondsMax));
-  }
+  SPEEDO_TRY(check_measure_seconds(flags));
   if (flags.train.empty() && (flags.loss || flags.test_interval)) {
     return usage_error(
         "--loss and --test-interval belong to --train-net: give it, or leave them out");
