@@ -25,7 +25,7 @@ using Arrays = std::map<std::string, std::vector<float>>;
 struct Data {
   std::uint64_t seed = 0;
   // Not 0: every value is moved by up to a millionth, and the reference rounds probabilities,
-  // sigmoids and tangents its own way, differently for each number.
+  // sigmoids, tangents and means its own way, differently for each number.
   int jitter = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "support/reference/reference_backend.hpp"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include <speedo/backend/host_device.hpp>
-#include <speedo/base/random.hpp>
 
 #include "support/reference/reference_elements.hpp"
 #include "support/reference/reference_layout.hpp"
@@ -19,6 +17,7 @@
 #include "support/reference/reference_operations.hpp"
 #include "support/reference/reference_rows.hpp"
 #include "support/reference/reference_windows.hpp"
+#include "support/reference/rounding.hpp"
 
 namespace speedo {
 namespace {
@@ -54,8 +53,7 @@ class ReferenceBackend final : public Backend {
   ReferenceBackend(LayoutKind preferred, int* allocations, std::uint64_t rounding_seed)
       : device_(allocations),
         preferred_(preferred),
-        is_rounded_(rounding_seed != 0),
-        rounding_(rounding_seed) {}
+        rounded_(rounding_seed) {}
 
   std::string_view name() const override { return "reference"; }
   Device& device() override { return device_; }
@@ -226,7 +224,7 @@ class ReferenceBackend final : public Backend {
         sum += values.back();
       }
       for (std::int64_t k = 0; k < s.classes; ++k) {
-        y[start + k * s.inner] = rounded(values[static_cast<std::size_t>(k)] / sum);
+        y[start + k * s.inner] = rounded_(values[static_cast<std::size_t>(k)] / sum);
       }
     });
   }
@@ -335,7 +333,7 @@ class ReferenceBackend final : public Backend {
     return make_reference_lrn(shape);
   }
   Result<std::unique_ptr<BatchNorm>> make_batch_norm(const BatchNormShape& shape) override {
-    return make_reference_batch_norm(shape);
+    return make_reference_batch_norm(shape, rounded_);
   }
   std::int64_t scratch_bytes() const override { return 0; }
   Result<void> provide_scratch() override { return {}; }
@@ -377,17 +375,12 @@ class ReferenceBackend final : public Backend {
 
   float mapped(const UnaryOp& op, float x) {
     const double value = reference_value(op, x);
-    return is_rounded_by_no_device(op) ? static_cast<float>(value) : rounded(value);
-  }
-  float rounded(double value) {
-    if (is_rounded_) value *= 1.0 + double{FLT_EPSILON} * rounding_.uniform(-1.0F, 1.0F);
-    return static_cast<float>(value);
+    return is_rounded_by_no_device(op) ? static_cast<float>(value) : rounded_(value);
   }
 
   ReferenceDevice device_;
   LayoutKind preferred_;
-  bool is_rounded_;
-  Random rounding_;
+  Rounding rounded_;
 };
 
 }  // namespace

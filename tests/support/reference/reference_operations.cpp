@@ -293,7 +293,8 @@ class ReferenceLrn final : public Lrn {
 
 class ReferenceBatchNorm final : public BatchNorm {
  public:
-  explicit ReferenceBatchNorm(const BatchNormShape& shape) : shape_(shape) {}
+  ReferenceBatchNorm(const BatchNormShape& shape, Rounding rounded)
+      : shape_(shape), rounded_(rounded) {}
 
   OperationInfo info() const override { return {"reference"}; }
 
@@ -307,7 +308,7 @@ class ReferenceBatchNorm final : public BatchNorm {
         const double difference = x[at(i)] - sum / per_channel();
         squares += difference * difference;
       });
-      mean[c] = static_cast<float>(sum / per_channel());
+      mean[c] = rounded_(sum / per_channel());
       variance[c] = static_cast<float>(squares / per_channel());
     }
     normalize(src, mean, variance, gamma, beta, dst);
@@ -385,6 +386,7 @@ class ReferenceBatchNorm final : public BatchNorm {
   }
 
   BatchNormShape shape_;
+  Rounding rounded_;
   const float* addend_ = nullptr;
 };
 
@@ -407,8 +409,9 @@ std::unique_ptr<Lrn> make_reference_lrn(const LrnShape& shape) {
   return std::make_unique<ReferenceLrn>(shape);
 }
 
-std::unique_ptr<BatchNorm> make_reference_batch_norm(const BatchNormShape& shape) {
-  return std::make_unique<ReferenceBatchNorm>(shape);
+std::unique_ptr<BatchNorm> make_reference_batch_norm(const BatchNormShape& shape,
+                                                    Rounding rounded) {
+  return std::make_unique<ReferenceBatchNorm>(shape, rounded);
 }
 
 }  // namespace speedo
