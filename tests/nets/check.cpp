@@ -47,10 +47,10 @@ class Reference {
 
   const Arrays& arrays() const { return expected_.arrays; }
 
-  // 0 of what is no parameter's gradient.
-  double summed(const std::string& name) const {
+  // Nothing of what is no parameter's gradient.
+  Summed summed(const std::string& name) const {
     const auto found = expected_.summed.find(name);
-    return found == expected_.summed.end() ? 0.0 : found->second;
+    return found == expected_.summed.end() ? Summed() : found->second;
   }
 
   // The scale that an array's rounding has: sums that cancel (a bias before a BatchNorm) are left
@@ -101,7 +101,9 @@ Verdict compare(const Arrays& got, Reference& reference) {
     if (judge(difference) == Kind::kRight) continue;
     difference.noise = reference.noise(name);
     if (is_gradient(name)) difference.largest_gradient = reference.largest_gradient();
-    difference.summed = reference.summed(name);
+    const Summed summed = reference.summed(name);
+    difference.summed = summed.magnitudes;
+    difference.terms = summed.terms;
     const Kind kind = judge(difference);
     if (kind == Kind::kRight) continue;
     const double scale = difference.scale;

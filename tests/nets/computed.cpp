@@ -129,7 +129,7 @@ void set_inputs(Net& net, const Data& data, std::uint64_t pass) {
 struct Run {
   std::unique_ptr<Net> net;
   std::vector<float> losses;
-  std::vector<double> summed;  // by slot, as Expected says; of nets that keep their blobs
+  std::vector<Summed> summed;  // by slot; of nets that keep their blobs
 };
 
 std::string parameter_gradient(const ParameterSlot& slot) {
@@ -143,7 +143,7 @@ std::int64_t summands(const ParameterSlot& slot, std::int64_t top_count) {
 }
 
 // What the backward pass added to Run::summed.
-void add_summed(const Net& net, std::vector<double>& summed) {
+void add_summed(const Net& net, std::vector<Summed>& summed) {
   const auto slots = net.layout().slots();
   summed.resize(slots.size());
   const std::set<std::string> reached = test::reached_by_backward(net);
@@ -153,8 +153,10 @@ void add_summed(const Net& net, std::vector<double>& summed) {
     float largest = 0.0F;
     for (const float gradient : flow) largest = std::max(largest, std::fabs(gradient));
     for (const std::size_t slot : view.slots) {
-      const std::int64_t count = summands(slots[slot], static_cast<std::int64_t>(flow.size()));
-      summed[slot] += static_cast<double>(count) * double{largest};
+      const auto terms = static_cast<double>(
+          summands(slots[slot], static_cast<std::int64_t>(flow.size())));
+      summed[slot].magnitudes += terms * double{largest};
+      summed[slot].terms += terms;
     }
   }
 }

@@ -40,11 +40,16 @@ enum class Purpose {
 Result<Arrays> compute(const caffe::NetParameter& net, Backend& backend, Purpose purpose,
                        const Data& data);
 
+// What one value of a parameter's gradient sums in both passes. Each term is rounded, which is left
+// where the sum cancels, and so is each step.
+struct Summed {
+  double magnitudes = 0.0;
+  double terms = 0.0;
+};
+
 struct Expected {
   Arrays arrays;
-  // Of each "gradient of parameter": the magnitudes of the gradients that one of its values sums,
-  // in both passes. Each of them is rounded, which is left where the sum cancels.
-  std::map<std::string, double> summed;
+  std::map<std::string, Summed> summed;  // of each "gradient of parameter"
 };
 
 // Of every blob, by the reference backend's loops, without anything that a net does to be

@@ -22,12 +22,18 @@ constexpr double kShareOfItsOwn = 1e-3;
 // of the sum, which kernels of few lanes make in few parts.
 double rounding_of_terms(const Difference& it) { return 2.0 * FLT_EPSILON * it.summed; }
 
-// How large the rounding of sums that cancel may be.
+// Of a sum that a kernel makes term by term, as oneDNN does a bias's: each step is rounded by up to
+// half a unit in the sum's last place, and a quarter of them to the same side where terms repeat.
+double rounding_of_steps(const Difference& it) {
+  return std::min(0.125 * FLT_EPSILON * it.terms, kShareOfItsOwn) * it.scale;
+}
+
+// How large the rounding of sums, also of those that cancel, may be.
 double left_of_sums(const Difference& it) {
   const double of_net = kTolerance * it.largest_gradient;
   const double of_its_own = kShareOfItsOwn * it.scale;
   const double of_sums = it.noise >= of_its_own ? of_net : std::min(of_net, of_its_own);
-  return std::max(of_sums, rounding_of_terms(it));
+  return std::max({of_sums, rounding_of_terms(it), rounding_of_steps(it)});
 }
 
 }  // namespace

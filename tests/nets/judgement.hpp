@@ -20,6 +20,7 @@ struct Difference {
   double noise = 0.0;             // how far the reference's values move with their data
   double largest_gradient = 0.0;  // of the net's arrays; 0 if this one is no gradient
   double summed = 0.0;            // magnitudes of the gradients that a value of the array sums
+  double terms = 0.0;             // how many those are
 };
 Kind judge(const Difference& difference);
 

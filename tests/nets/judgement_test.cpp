@@ -61,4 +61,25 @@ TEST_CASE("a gradient whose terms cancel whatever the data are says nothing up t
   CHECK(judge(not_cancelled) == Kind::kWrong);
 }
 
+TEST_CASE("a long sum may lose in its steps what its count explains, up to a thousandth") {
+  // A bias over 17490 positions that share few values, summed one by one.
+  const Difference bias{.error = 2.6e-6,
+                        .scale = 0.05,
+                        .noise = 1.2e-7,
+                        .largest_gradient = 0.16,
+                        .summed = 0.48,
+                        .terms = 17490.0};
+  CHECK(judge(bias) == Kind::kSensitive);
+  Difference short_sum = bias;
+  short_sum.terms = 500.0;
+  CHECK(judge(short_sum) == Kind::kWrong);
+  Difference fault = bias;
+  fault.error = 2e-5;
+  CHECK(judge(fault) == Kind::kWrong);
+  fault.terms = 1e9;
+  CHECK(judge(fault) == Kind::kSensitive);
+  fault.error = 6e-5;
+  CHECK(judge(fault) == Kind::kWrong);
+}
+
 }  // namespace speedo::nets
