@@ -12,7 +12,7 @@ namespace {
 #ifdef SPEEDO_SANITIZED
 constexpr std::int64_t kLongRow = 2500, kManyValues = 40;
 #else
-constexpr std::int64_t kLongRow = 20000, kManyValues = 300;
+constexpr std::int64_t kLongRow = 9000, kManyValues = 270;
 #endif
 
 std::vector<BatchNormShape> norm_shapes() {
@@ -22,7 +22,7 @@ std::vector<BatchNormShape> norm_shapes() {
     return shape;
   };
   return {make(2, 1, 1),   make(3, 7, 35),  make(1, 16, 129),     make(4, 20, 49),
-          make(64, 10, 1), make(2, 37, 17), make(2, 3, kLongRow), make(5, 130, kManyValues)};
+          make(64, 10, 1), make(2, 37, 17), make(2, 3, kLongRow), make(3, 130, kManyValues)};
 }
 
 struct Parameters {
