@@ -13,6 +13,10 @@ namespace {
 constexpr std::chrono::milliseconds kIntervalMin{1000};
 // One that takes long comes so much more seldom, as it takes computing time from training.
 constexpr int kShare = 20;
+constexpr Instant kTakesNoTime = Instant(kIntervalMin) / kShare;
+// It counts as so many times the one before at most: one may have waited for a server that was
+// away, which takes no computing time.
+constexpr int kGrowth = 2;
 // A worker that has read from the store once will do so again.
 constexpr std::chrono::seconds kReaderStays{60};
 // So many usual times without a merge: somebody may be waiting for the weights in the store.
@@ -73,7 +77,7 @@ void MergerPublication::begin(RecordStore& store, const RecordInfo& info,
 Result<void> MergerPublication::finish() {
   auto done = put_.finish();
   if (!done) return done;
-  took_ = clock_.now() - begun_at_;
+  took_ = std::min(clock_.now() - begun_at_, std::max(kGrowth * took_, kTakesNoTime));
   version_ = writing_;
   return done;
 }
