@@ -49,6 +49,7 @@ TEST_CASE("a publication that waited for a server does not put off the next one"
   weights.publish(PublicationTime{1});
   CHECK(weights.until_due() == PublicationTime{1000});
   weights.publish(PublicationTime{30000});
+  CHECK(weights.until_due() == PublicationTime{0});
   weights.publish(PublicationTime{1});
   CHECK(weights.until_due() == PublicationTime{1000});
   // Even the first one.
