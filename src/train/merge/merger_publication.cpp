@@ -13,9 +13,10 @@ namespace {
 constexpr std::chrono::milliseconds kIntervalMin{1000};
 // One that takes long comes so much more seldom, as it takes computing time from training.
 constexpr int kShare = 20;
+// What takes no longer than this does not put off the next.
 constexpr Instant kTakesNoTime = Instant(kIntervalMin) / kShare;
-// It counts as so many times the one before at most: one may have waited for a server that was
-// away, which takes no computing time.
+// A publication's time counts as so many times the last one's at most: it may have waited for a
+// server that was away, which takes no computing time.
 constexpr int kGrowth = 2;
 // A worker that has read from the store once will do so again.
 constexpr std::chrono::seconds kReaderStays{60};
