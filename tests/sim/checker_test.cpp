@@ -212,6 +212,20 @@ TEST_CASE("the lineage takes weights that nobody saw from what is seen next") {
   CHECK(merged.violations.first() == "a master goes on from weights that nobody published");
 }
 
+TEST_CASE("the lineage knows the weights of a stage that nobody saw") {
+  Merged merged;
+  merged.merge();
+  merged.lineage.unseen_stage(5, Version{3});
+  TrainMessage order;
+  order.run = 8;
+  order.version = 3;
+  merged.lineage.check_base(5, order, {1.0F, 2.0F});
+  CHECK(merged.violations.first() == "");
+  order.version = 4;
+  merged.lineage.check_base(5, order, {1.0F, 2.0F});
+  CHECK(merged.violations.first() == "run 8 begins with weights of version 2, ordered was 4");
+}
+
 TEST_CASE("a server that is not the first knows of a master from when it writes there") {
   EventQueue queue;
   Violations violations;

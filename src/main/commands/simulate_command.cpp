@@ -164,20 +164,29 @@ void print(const sim::CampaignResult& result, const SimulateFlags& flags) {
   }
 }
 
-// On a terminal a live line, else a line every tenth of the way.
+// Violations as they are found; on a terminal a live line, else a line every tenth of the way.
 class ProgressReport {
  public:
   explicit ProgressReport(std::uint64_t total) : total_(total) {}
-  void operator()(std::uint64_t done, std::uint64_t violations) {
-    const std::string text = std::to_string(done) + " of " + std::to_string(total_) +
-                             " seeds, violations: " + std::to_string(violations);
+  void operator()(const sim::CampaignResult& so_far) {
+    if (so_far.violations.size() > told_) tell(so_far.violations[told_++]);
+    const std::string text = std::to_string(so_far.seeds) + " of " + std::to_string(total_) +
+                             " seeds, violations: " + std::to_string(told_);
     if (has_live_line()) return show_live_line(text);
     const std::uint64_t tenth = std::max<std::uint64_t>(1, total_ / 10);
-    if (total_ > 1 && done % tenth == 0) std::fprintf(stderr, "%s\n", text.c_str());
+    if (total_ > 1 && so_far.seeds % tenth == 0) std::fprintf(stderr, "%s\n", text.c_str());
   }
 
  private:
+  static void tell(const sim::CampaignFinding& found) {
+    clear_live_line();
+    std::fprintf(stderr, "violation: seed=%llu check=%s: %s\n",
+                 static_cast<unsigned long long>(found.scenario.seed), found.result.check.c_str(),
+                 found.result.violation.c_str());
+  }
+
   const std::uint64_t total_;
+  std::size_t told_ = 0;
 };
 
 Result<int> prove(const SimulateFlags& flags) {
@@ -192,7 +201,7 @@ Result<int> prove(const SimulateFlags& flags) {
   }
   ProgressReport progress(campaign.last_seed - campaign.first_seed + 1);
   const sim::CampaignResult result = sim::run_campaign(
-      campaign, make_parts(traced), [&](auto done, auto bad) { progress(done, bad); },
+      campaign, make_parts(traced), [&](const sim::CampaignResult& so_far) { progress(so_far); },
       [] { return stop_requested().has_value(); });
   clear_live_line();
   print(result, flags);

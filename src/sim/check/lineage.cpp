@@ -134,9 +134,19 @@ void Lineage::unseen(const PublishedMerge& merge) {
   const std::vector<const Values*> parts = accepted(merge);
   if (!parts.empty()) branch.state = expected(branch.state, merge, parts);
   unseen(merge.term, version, merge.shards);
-  State& state = published_[{merge.term, version.value}];
+  remember_reckoned(merge.term, version);
+}
+
+void Lineage::unseen_stage(std::uint64_t term, Version version) {
+  if (!knows(term, version)) remember_reckoned(term, version);
+}
+
+void Lineage::remember_reckoned(std::uint64_t term, Version version) {
+  const Branch& branch = branches_[term];
+  State& state = published_[{term, version.value}];
   state.reckoned = branch.state.weights;
   state.histories = branch.state.histories;
+  state.shards = branch.log.size();
 }
 
 bool Lineage::knows(std::uint64_t term, Version version) const {
@@ -151,8 +161,10 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
     if (key.first < term) return;
+    const bool is_new = key.second >= order.version;
+    if (is_new && state.weights.empty() && near(weights, state.reckoned)) return;
     if (state.weights != weights) continue;
-    if (key.second >= order.version) return;
+    if (is_new) return;
     if (key.first > term) continue;
     return violations_.report(
         Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",

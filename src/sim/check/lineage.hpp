@@ -63,6 +63,8 @@ class Lineage {
   void unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards);
   // The same where the master has said what was merged: the histories are reckoned.
   void unseen(const PublishedMerge& merge);
+  // The same of a stage, which begins with the weights that the last merge has made.
+  void unseen_stage(std::uint64_t term, Version version);
   // The store has lost or damaged this contribution, or may have lost all that were made so far.
   void may_be_lost(RunId run) { lost_.insert(run.value); }
   void all_may_be_lost();
@@ -113,6 +115,7 @@ class Lineage {
   void apply_rule(State& state, const MergeJob& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
+  void remember_reckoned(std::uint64_t term, Version version);
   void forget_taken_back(const PublishedMerge& merge);
 
   const std::vector<UpdateSpec> stages_;

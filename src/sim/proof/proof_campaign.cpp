@@ -37,7 +37,7 @@ ProofResult prove(const Scenario& scenario, const ProofParts& parts) {
 }
 
 CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
-                            const std::function<void(std::uint64_t, std::uint64_t)>& on_seed,
+                            const std::function<void(const CampaignResult&)>& on_seed,
                             const std::function<bool()>& stop) {
   CampaignResult all;
   std::atomic<std::uint64_t> next{0};
@@ -61,7 +61,7 @@ CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
       if (!result.violation.empty()) {
         all.violations.push_back({std::move(scenario), std::move(result)});
       }
-      if (on_seed) on_seed(all.seeds, all.violations.size());
+      if (on_seed) on_seed(all);
     }
   };
   std::vector<std::thread> threads;

@@ -32,10 +32,10 @@ struct CampaignResult {
   std::vector<CampaignFinding> violations;  // in the order of seeds
 };
 
-// `on_seed`, if given, is told how many seeds are done and how many of them failed, on any thread,
-// one at a time; `stop` is asked between seeds.
+// `on_seed`, if given, is shown behind each seed what there is so far, violations in the order in
+// which they were found, on any thread, one at a time; `stop` is asked between seeds.
 CampaignResult run_campaign(const Campaign& campaign, const ProofParts& parts,
-                            const std::function<void(std::uint64_t, std::uint64_t)>& on_seed = {},
+                            const std::function<void(const CampaignResult&)>& on_seed = {},
                             const std::function<bool()>& stop = {});
 
 // One seed, twice: it must go the same way.

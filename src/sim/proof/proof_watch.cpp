@@ -292,7 +292,7 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
                                 const MergeResult& result) {
   const std::uint64_t term = mastership.master->term();
   merges_.unseen += 1;
-  if (job == nullptr) return lineage_.unseen(term, result.version, {});
+  if (job == nullptr) return lineage_.unseen_stage(term, result.version);
   const auto shards = mastership.checker->shards_of(*job, result.rejected);
   lineage_.unseen({.term = term,
                    .job = *job,
