@@ -88,19 +88,39 @@ HWY_FLATTEN double sum_squares_kernel(std::int64_t n, const float* x) {
   });
 }
 
-// sum[c] += column c of `rows` rows.
+// Some vectors' columns of a matrix: sum[c] += column c of `rows` rows.
+template <int vectors, class Access>
+HWY_INLINE void sum_some_columns(Access access, std::int64_t rows, std::int64_t stride,
+                                 const float* x, float* sum) {
+  const F32 d;
+  hn::Vec<F32> even[vectors], odd[vectors];
+  for (int j = 0; j < vectors; ++j) even[j] = odd[j] = hn::Zero(d);
+  std::int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    const float* const row = x + r * stride;
+    for (int j = 0; j < vectors; ++j) {
+      even[j] = hn::Add(even[j], access.load(d, row + j * lanes(d)));
+      odd[j] = hn::Add(odd[j], access.load(d, row + stride + j * lanes(d)));
+    }
+  }
+  for (int j = 0; j < vectors; ++j) {
+    if (r < rows) even[j] = hn::Add(even[j], access.load(d, x + r * stride + j * lanes(d)));
+    float* const to = sum + j * lanes(d);
+    access.store(hn::Add(access.load(d, to), hn::Add(even[j], odd[j])), d, to);
+  }
+}
+
+// Whole cache lines at once: the lines of a column often share few places of the cache.
 HWY_FLATTEN void sum_columns_kernel(std::int64_t rows, std::int64_t stride, std::int64_t columns,
                                     const float* x, float* sum) {
-  const F32 d;
-  for_each_vector(d, columns, [&](std::int64_t c, auto access) {
-    auto even = hn::Zero(d), odd = hn::Zero(d);
-    std::int64_t r = 0;
-    for (; r + 2 <= rows; r += 2) {
-      even = hn::Add(even, access.load(d, x + r * stride + c));
-      odd = hn::Add(odd, access.load(d, x + (r + 1) * stride + c));
-    }
-    if (r < rows) even = hn::Add(even, access.load(d, x + r * stride + c));
-    access.store(hn::Add(access.load(d, sum + c), hn::Add(even, odd)), d, sum + c);
+  constexpr int kVectors = 4;
+  const std::int64_t step = kVectors * lanes(F32());
+  std::int64_t c = 0;
+  for (; c + step <= columns; c += step) {
+    sum_some_columns<kVectors>(Whole(), rows, stride, x + c, sum + c);
+  }
+  for_each_vector(F32(), columns - c, [&](std::int64_t i, auto access) HWY_ATTR {
+    sum_some_columns<1>(access, rows, stride, x + c + i, sum + c + i);
   });
 }
 

@@ -21,30 +21,18 @@ HWY_INLINE V one_over(V x) {
   return hn::Div(hn::Set(hn::DFromV<V>(), 1.0F), x);
 }
 
-// 2^n for whole n in [-252, 254], in two factors: the exponent of one reaches 127.
-template <class D>
-HWY_INLINE hn::Vec<D> times_power_of_two(D d, hn::Vec<D> x, hn::Vec<D> n) {
-  const hn::Rebind<std::int32_t, D> di;
-  const auto bias = hn::Set(di, 127);
-  const auto whole = hn::ConvertTo(di, n);
-  const auto half = hn::ShiftRight<1>(whole);
-  const auto rest = hn::Sub(whole, half);
-  x = hn::Mul(x, hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, bias))));
-  return hn::Mul(x, hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(rest, bias))));
-}
-
 // e^x to about 1 unit in the last place. Below -87.3 it is 0 (the true value is below FLT_MIN),
 // above 88.7 infinity; NaN stays NaN.
 // Method: x = n ln2 + r with |r| <= ln2/2; e^r by its series to r^7; 2^n by the exponent bits.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exponential(D d, V x) {
+  const hn::Rebind<std::int32_t, D> di;
   const V low = hn::Set(d, -87.3F);
   const V high = hn::Set(d, 88.7F);
-  const V round = hn::Set(d, 12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
-  const auto is_small = hn::Lt(x, low);
-  const auto is_large = hn::Gt(x, high);
-  const V bounded = hn::IfThenElse(is_large, high, hn::IfThenElse(is_small, low, x));
-  const V n = hn::Sub(hn::MulAdd(bounded, hn::Set(d, 1.44269504F), round), round);
+  const V round = hn::Set(d, 12582912.0F);  // 1.5 * 2^23: the last bits of a sum with it are whole
+  const V bounded = hn::Min(hn::Max(x, low), high);
+  const V rounded = hn::MulAdd(bounded, hn::Set(d, 1.44269504F), round);
+  const V n = hn::Sub(rounded, round);
   // ln2 in two parts; the first has few bits, so that n times it is exact.
   V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375F), bounded);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), r);
@@ -55,9 +43,12 @@ HWY_INLINE V exponential(D d, V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 1.6666667e-1F));
   p = hn::MulAdd(p, r, hn::Set(d, 0.5F));
   p = hn::Add(hn::MulAdd(hn::Mul(p, r), r, r), hn::Set(d, 1.0F));
-  p = times_power_of_two(d, p, n);
-  p = hn::IfThenElse(is_large, hn::Set(d, std::numeric_limits<float>::infinity()), p);
-  p = hn::IfThenZeroElse(is_small, p);
+  // Between the bounds the product is a normal number: n goes to the exponent as it is, and in
+  // `rounded` it lies lowest, below what is shifted away.
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(di, rounded));
+  p = hn::BitCast(d, hn::Add(hn::BitCast(di, p), exponent));
+  p = hn::IfThenElse(hn::Gt(x, high), hn::Set(d, std::numeric_limits<float>::infinity()), p);
+  p = hn::IfThenZeroElse(hn::Lt(x, low), p);
   return hn::IfThenElse(hn::Eq(x, x), p, x);
 }
 
