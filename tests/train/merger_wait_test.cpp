@@ -59,6 +59,46 @@ TEST_CASE("a merger that is to wait no longer gives the store's error, and keeps
   fixture.merge_or_fail({{0, 1}}, false);
 }
 
+TEST_CASE("replicas have the weights before their last merge until that is told", "[merger]") {
+  const UpdateSpec replicated{
+      .kind = UpdateKind::kGradientOnly, .replicated = true, .factors = false};
+  const auto merge_last = [](MergerFixture& fixture) {
+    MergeJob job = fixture.job({{0, 1}}, true);
+    job.is_last = true;
+    std::promise<Result<MergeResult>> merged;
+    fixture.merger->merge(std::move(job), [&](Result<MergeResult> result) {
+      merged.set_value(std::move(result));
+    });
+    return merged.get_future().get();
+  };
+  MergerFixture ideal(config_of(replicated), 100);
+  ideal.contribute(0, 1, 0.01F);
+  require(merge_last(ideal));
+  const Merger::Copy wanted = ideal.copy();
+  std::uint64_t failures = 0;
+  for (std::uint64_t operation = 1; failures + 1 == operation; ++operation) {
+    CAPTURE(operation);
+    const auto store = failing_store();
+    MergerFixture fixture(config_of(replicated), 100, store);
+    fixture.contribute(0, 1, 0.01F);
+    const Merger::Copy before = fixture.copy();
+    fixture.merger->stop_waiting();
+    store->fail_at(operation, FailingStore::When::kBefore);
+    const auto first = merge_last(fixture);
+    if (store->has_failed()) {
+      ++failures;
+      REQUIRE_FALSE(first);
+      const Merger::Copy now = fixture.copy();
+      REQUIRE(now.version == before.version);
+      REQUIRE((now.weights == before.weights && now.histories == before.histories));
+      require(merge_last(fixture));
+    }
+    REQUIRE(fixture.copy().version == wanted.version);
+    REQUIRE((fixture.copy().weights == wanted.weights));
+  }
+  REQUIRE(failures >= 3);
+}
+
 TEST_CASE("while it waits, a merger says for what", "[merger]") {
   const auto store = failing_store();
   MergerFixture fixture(config_of({}), kManyChunks, store);

@@ -153,15 +153,13 @@ ProofCluster::Mastership* ProofCluster::mastership_of(const MasterNode& node) {
 ProofMaster* ProofCluster::current_master() {
   for (auto each = masters_.rbegin(); each != masters_.rend(); ++each) {
     ProofMaster& master = *(*each)->master;
-    if (!master.ended() && master.node().process().alive()) return &master;
+    if (master.is_at_work()) return &master;
   }
   return nullptr;
 }
 
 bool ProofCluster::any_master_alive() const {
-  return std::ranges::any_of(masters_, [](const auto& each) {
-    return !each->master->ended() && each->master->node().process().alive();
-  });
+  return std::ranges::any_of(masters_, [](const auto& each) { return each->master->is_at_work(); });
 }
 
 bool ProofCluster::any_master_merging() const {
@@ -422,7 +420,7 @@ void ProofCluster::ensure_master() {
   ProofMaster* newest = nullptr;
   for (const auto& each : masters_) {
     ProofMaster& other = *each->master;
-    const bool alive = !other.ended() && other.node().process().alive() && other.term() != 0;
+    const bool alive = other.is_at_work() && other.term() != 0;
     if (alive && (newest == nullptr || other.term() > newest->term())) newest = &other;
   }
   if (newest != nullptr) world_.give_name(newest->node());
@@ -486,7 +484,10 @@ void ProofCluster::check_end() {
                                    start, problem_.distance(weights)));
   }
   world_.queue().run_until(world_.queue().now() + kEndTime);
-  if (ends_undisturbed_) record_checker_.check_end();
+  const bool another_works = std::ranges::any_of(masters_, [&](const auto& each) {
+    return each->master->term() > master.term() && each->master->is_at_work();
+  });
+  if (ends_undisturbed_ && !another_works) record_checker_.check_end();
 }
 
 ProofResult run_proof(const Scenario& scenario, const ProofParts& parts) {

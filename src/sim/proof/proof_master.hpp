@@ -89,6 +89,7 @@ class ProofMaster {
   std::uint64_t term() const { return term_; }
   void granted(std::uint64_t term) { term_ = term; }
   bool ended() const { return ended_; }
+  bool is_at_work() const { return !ended_ && node().process().alive(); }
   bool is_training() const { return node_.session() != nullptr; }
   bool is_merging() const { return publishing_ && order_; }
   // It publishes, or did so when its process died: the merge of this order, or without one a stage.

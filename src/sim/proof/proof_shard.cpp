@@ -29,7 +29,8 @@ void ProofShard::attach(EventQueue& queue, WorkerNode& node, const std::string& 
   clients_ = std::make_unique<StoreClients>(setting_.servers, *platform_, random_,
                                             setting_.scenario.merge_time);
   clients_->on_executed = [this](std::size_t server, const KvOperation& operation) {
-    setting_.on_executed(term_, server, operation);
+    const std::uint64_t term = operation.master ? operation.master->term : term_;
+    setting_.on_executed(term, server, operation);
   };
   TrainerParts parts;
   parts.platform = platform_.get();
@@ -49,7 +50,7 @@ void ProofShard::attach(EventQueue& queue, WorkerNode& node, const std::string& 
 
 void ProofShard::prepare(const WelcomeMessage& welcome,
                          std::function<void(Result<Digest>)> done) {
-  term_ = welcome.term;
+  term_ = std::max(term_, welcome.term);
   open_ = false;
   merging_.reset();
   job_->prepare(welcome, std::move(done));

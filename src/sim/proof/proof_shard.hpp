@@ -65,7 +65,7 @@ class ProofShard : public WorkerWork {
   const Setting setting_;
   Random random_;
   WorkerNode* node_ = nullptr;
-  std::uint64_t term_ = 0;
+  std::uint64_t term_ = 0;  // the highest of the masters that it has served
   bool open_ = false;
   std::optional<std::uint64_t> merging_;  // the order
   std::optional<MergeStrike> strike_;

@@ -124,8 +124,7 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   master.granted(term);
   log_.add("mastership granted", master.node().id().value, term);
   const bool another_lives = std::ranges::any_of(masters_, [&](const auto& each) {
-    return each.get() != &mastership && !each->master->ended() &&
-           each->master->node().process().alive();
+    return each.get() != &mastership && each->master->is_at_work();
   });
   if (another_lives) mastership.rival.felt();
   newest_term_ = std::max(newest_term_, term);
@@ -224,7 +223,7 @@ bool ProofCluster::reaches_store(ProofMaster& master) const {
 // Whoever cannot reach the store erases later.
 void ProofCluster::watch_erased(Mastership& mastership, std::uint64_t worker) {
   ProofMaster& master = *mastership.master;
-  const bool is_over = master.ended() || !master.node().process().alive() || is_stale(mastership);
+  const bool is_over = !master.is_at_work() || is_stale(mastership);
   if (is_over || finished_) return;
   if (reaches_store(master)) record_checker_.check_erased(master.term(), worker);
 }
@@ -282,7 +281,10 @@ void ProofCluster::watch_torn(Mastership& mastership, bool by_another) {
 void ProofCluster::watch_reading(const Mastership& reader) {
   if (reader.checker || reader.master->term() == 0) return;
   for (const auto& each : masters_) {
-    if (each.get() != &reader && each->master->is_publishing()) watch_torn(*each, true);
+    // One whose merge has failed may have put its weights after all.
+    const ProofMaster& master = *each->master;
+    const bool may_have_put = master.is_publishing() || master.order() != nullptr;
+    if (each.get() != &reader && may_have_put) watch_torn(*each, true);
   }
 }
 

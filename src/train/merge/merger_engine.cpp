@@ -134,6 +134,7 @@ Result<Merger::Copy> MergerEngine::take_copy() {
 }
 
 Merger::Copy MergerEngine::copy() {
+  if (last_made_) return last_made_->before;
   const std::span<const float> now = weights();
   return {version_, std::vector<float>(now.begin(), now.end()), histories(), state_};
 }

@@ -138,7 +138,12 @@ class MergerEngine : public MergerWork {
   std::unique_ptr<MergerRule> rule_;  // null unless the stage is kGradientOnly
   std::unique_ptr<MergerReplica> replica_;  // null unless its updates are replicated
   std::optional<WeightsCheck> check_;       // the newest
-  std::optional<MergeResult> last_made_;    // of a replica, while its weights are being published
+  // Of a replica, while its weights are being published; until then training has those before it.
+  struct LastMerge {
+    MergeResult result;
+    Merger::Copy before;
+  };
+  std::optional<LastMerge> last_made_;
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them
   Version version_;
