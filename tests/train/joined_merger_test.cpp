@@ -290,24 +290,33 @@ TEST_CASE("a master is told that a newer one has its weights, when it opens a pa
   CHECK(failed->error.code == ErrorCode::kSuperseded);
 }
 
-TEST_CASE("weights that an earlier master has put back are not there for the next one",
+TEST_CASE("a part is not opened from weights of an earlier master, nor from another version",
           "[merger]") {
+  struct Case {
+    std::uint64_t terms_later;
+    bool from_earlier;  // than the version that is there, or from the one after it
+    ErrorCode code;
+  };
+  const Case each = GENERATE(Case{1, true, ErrorCode::kNotFound},
+                             Case{0, true, ErrorCode::kMismatch},
+                             Case{0, false, ErrorCode::kNotFound});
   const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
   Joined joined(config, kJoinedCount, 2);
   merge_delta(joined, 1);
-  const std::uint64_t theirs = (*joined.store->read(weights_key()))->info().version;
-  REQUIRE(theirs > 0);
+  const std::uint64_t there = (*joined.store->read(weights_key()))->info().version;
+  REQUIRE(there > 0);
   MergerConfig newer = config;
-  newer.term += 1;
+  newer.term += each.terms_later;
   Elsewhere next(joined.setup_of(1, newer));
   Heard heard;
   next.answer_to([&](PartAnswer answer) { heard.put(std::move(answer)); });
+  const std::uint64_t from = each.from_earlier ? there - 1 : there + 1;
   next.tell(part_order::Open{
-      .id = 1, .from = {theirs - 1}, .version = {theirs}, .stage = 0, .first_slot = 0});
+      .id = 1, .from = {from}, .version = {from + 1}, .stage = 0, .first_slot = 0});
   const PartAnswer answer = heard.next();
   const auto* const failed = std::get_if<part_answer::Failed>(&answer);
   REQUIRE(failed != nullptr);
-  CHECK(failed->error.code == ErrorCode::kNotFound);
+  CHECK(failed->error.code == each.code);
 }
 
 TEST_CASE("parts of a master that was superseded write nothing more", "[merger]") {

@@ -181,11 +181,13 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   }
   if (read.version != order.from.value) {
     // A master that was stopped for a while puts its own back where the store has lost what says
-    // that there is a newer one: this one's are lost by that.
-    const bool is_earlier = read.term < setup_.config.term;
-    return Error{is_earlier ? ErrorCode::kNotFound : ErrorCode::kMismatch,
+    // that there is a newer one, and a server comes back without its last second: these weights
+    // are lost by that.
+    const bool is_by_another = read.term < setup_.config.term;
+    const bool are_lost = is_by_another || read.version < order.from.value;
+    return Error{are_lost ? ErrorCode::kNotFound : ErrorCode::kMismatch,
                  fmt::format("the store has version {} of the weights{}, not {}", read.version,
-                             is_earlier ? ", of an earlier master" : "", order.from.value)};
+                             is_by_another ? ", of an earlier master" : "", order.from.value)};
   }
   // It may be older than the weights, as merges go on while it is written.
   SPEEDO_ASSIGN(const std::optional<PartCheckpoint> checkpoint, newest_checkpoint());
