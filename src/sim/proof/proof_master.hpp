@@ -88,7 +88,6 @@ class ProofMaster {
   // Granted by the store; 0 before.
   std::uint64_t term() const { return term_; }
   void granted(std::uint64_t term) { term_ = term; }
-  bool ended() const { return ended_; }
   bool is_at_work() const { return !ended_ && node().process().alive(); }
   bool is_training() const { return node_.session() != nullptr; }
   bool is_merging() const { return publishing_ && order_; }

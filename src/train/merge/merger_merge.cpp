@@ -65,14 +65,13 @@ Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
   expected_.reset();
   if (!last_made_) {
     SPEEDO_TRY(settle());
-    const bool is_told_late = replica_ && job.is_last;
     std::optional<Merger::Copy> before;
-    if (is_told_late) before = copy();
+    if (replica_ && job.is_last) before = copy();
     auto result = merge_party(job);
     ahead_.reset();
     SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
     result->check = check_;
-    if (!is_told_late) return result;
+    if (!before) return result;
     last_made_ = {.result = std::move(*result), .before = std::move(*before)};
   }
   // Of a replica the last merge is told when the weights are in the store: it is made once, however
