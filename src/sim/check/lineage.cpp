@@ -115,14 +115,18 @@ void Lineage::entered_stage(std::uint64_t term, const Merger::Copy& now) {
   remember(term, now.version, known);
 }
 
-void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards) {
-  Branch& branch = branches_[term];
-  if (knows(term, version)) return;
+void Lineage::take_in(Branch& branch, std::span<const std::uint64_t> shards) {
   for (const std::uint64_t shard : shards) {
     violations_.expect(Check::kOnce, branch.merged.insert(shard).second,
                        "a shard of the data merged twice");
     branch.log.push_back(shard);
   }
+}
+
+void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards) {
+  Branch& branch = branches_[term];
+  if (knows(term, version)) return;
+  take_in(branch, shards);
   branch.unseen = 2;
   published_[{term, version.value}].shards = branch.log.size();
 }
@@ -230,11 +234,7 @@ void Lineage::merged(const PublishedMerge& merge) {
     if (parts_) now.histories = std::move(wanted.histories);
     violations_.expect(Check::kPublication, merge.now.version == merge.result.version,
                        "another version than reported");
-    for (const std::uint64_t shard : merge.shards) {
-      violations_.expect(Check::kOnce, branch.merged.insert(shard).second,
-                         "a shard of the data merged twice");
-      branch.log.push_back(shard);
-    }
+    take_in(branch, merge.shards);
   } else {
     if (branch.unseen == 0) {
       compare(merge.now.weights, branch.state.weights, "a merge of nothing changed the weights");

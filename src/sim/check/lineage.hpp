@@ -103,6 +103,7 @@ class Lineage {
 
   Published::const_iterator origin_of(const Checkpoint& start) const;
   void go_on_from(const Published::value_type& origin, Branch& branch) const;
+  void take_in(Branch& branch, std::span<const std::uint64_t> shards);
   std::vector<const Values*> accepted(const PublishedMerge& merge);
   void check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each);
   State expected(const State& before, const PublishedMerge& merge,
