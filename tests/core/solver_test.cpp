@@ -189,6 +189,30 @@ TEST_CASE("snapshots come at their iterations and after the last", "[solver]") {
   CHECK(snapshots("") == std::vector<std::int64_t>{20});
 }
 
+TEST_CASE("a run resumed where it ended writes the snapshot that is due there only once") {
+  for (const bool is_due : {true, false}) {
+    World world;
+    Saved saved;
+    int written = 0;
+    const auto solver = [&] {
+      Solver::Hooks hooks;
+      hooks.snapshot = [&](std::int64_t, const caffe::NetParameter& model,
+                           caffe::SolverState& state) -> Result<void> {
+        saved = {model, state};
+        written += 1;
+        return {};
+      };
+      return world.solver(small_solver(is_due ? "snapshot: 20" : ""), std::move(hooks));
+    };
+    REQUIRE(solver()->solve());
+    CHECK(written == 1);
+    const auto resumed = solver();
+    REQUIRE(resumed->restore(saved.state, saved.model));
+    REQUIRE(resumed->solve());
+    CHECK(written == (is_due ? 1 : 2));
+  }
+}
+
 TEST_CASE("a snapshot that cannot be written ends the run with its error", "[solver]") {
   World world;
   Solver::Hooks hooks;

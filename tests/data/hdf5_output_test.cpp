@@ -175,37 +175,49 @@ TEST_CASE("HDF5Output says when other items follow, or its folder has gone") {
   CHECK(finished.error().message.find("layer 'out' (HDF5Output): ") == 0);
 }
 
-TEST_CASE("a training that ends completes what its nets wrote") {
+TEST_CASE("a training that ends completes what its nets wrote: one batch a pass") {
   const OutputFixture fixture;
-  const fs::path file = fixture.folder / "out.h5";
-  const std::string test = "include { phase: TEST } ";
-  std::string test_output = output_layer(file, "ip", "label");
-  test_output.insert(test_output.find("type:"), test);
+  const auto output_in = [&](const std::string& phase) {
+    std::string layer = output_layer(fixture.folder / (phase + ".h5"), "ip", "label", phase);
+    return layer.insert(layer.find("type:"), "include { phase: " + phase + " } ");
+  };
   const std::string net =
       "layer { name: 'in' type: 'DummyData' top: 'data' top: 'label' dummy_data_param { "
       "shape { dim: 4 dim: 3 } shape { dim: 4 dim: 1 } data_filler { type: 'gaussian' } } }\n"
       "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { "
       "num_output: 1 weight_filler { type: 'xavier' } } }\n"
       "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n" +
-      test_output;
+      output_in("TRAIN") + output_in("TEST");
   caffe::SolverParameter solver;
   REQUIRE(google::protobuf::TextFormat::ParseFromString(
-      "base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 random_seed: 1 snapshot_after_train: false "
+      "base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 random_seed: 1 snapshot: 1 "
       "test_iter: 3 test_interval: 2 test_initialization: false net_param { " +
           net + " }",
       &solver));
+  int snapshots = 0;
+  Solver::Hooks hooks;
+  hooks.snapshot = [&](std::int64_t, const caffe::NetParameter&,
+                       caffe::SolverState&) -> Result<void> {
+    snapshots += 1;
+    return {};
+  };
   const auto made = Solver::create(solver,
                                    {.backend = fixture.backend.get(),
                                     .feeds = fixture.feeds.get(),
                                     .sinks = fixture.sinks.get(),
                                     .base = fixture.folder.path()},
-                                   {});
+                                   std::move(hooks));
   INFO((made ? "" : made.error().message));
   REQUIRE(made.has_value());
   REQUIRE((*made)->solve().has_value());
-  const auto written = Hdf5Reader::open(file);
-  REQUIRE(written.has_value());
-  CHECK(written->dims("data").value() == std::vector<std::int64_t>{12, 1, 1, 1});
+  CHECK(snapshots == 2);
+  const auto rows = [&](const std::string& phase) {
+    const auto written = Hdf5Reader::open(fixture.folder / (phase + ".h5"));
+    REQUIRE(written.has_value());
+    return written->dims("data").value().front();
+  };
+  CHECK(rows("TRAIN") == 2 * 4);  // not those of a pass that only asks for the loss
+  CHECK(rows("TEST") == 3 * 4);
 }
 
 }  // namespace

@@ -155,8 +155,9 @@ TEST_CASE("images that announce more than their bytes can hold are refused") {
               "40000x40000");
   check_error(decode_bytes("P6 2000 2000 255\nxxx", ImageColor::kColor, record), ErrorCode::kData,
               "cut off");
-  check_error(decode_bytes("GIF89a", ImageColor::kColor, record), ErrorCode::kUnsupported,
+  check_error(decode_bytes("GIF89a", ImageColor::kColor, record), ErrorCode::kData,
               "neither PNG, JPEG, WebP, TIFF, BMP nor PNM");
+  check_error(decode_bytes("", ImageColor::kColor, record), ErrorCode::kData, "is empty");
 }
 
 }  // namespace

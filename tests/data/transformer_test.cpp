@@ -113,6 +113,7 @@ TEST_CASE("options that contradict each other or the data are refused") {
     return Transformer::create(transform_from(text), Phase::kTrain, {});
   };
   check_error(create("mean_file: 'x' mean_value: 1"), ErrorCode::kConfig, "exclude each other");
+  check_error(create("mean_value: nan"), ErrorCode::kConfig, "mean_value is not a finite number");
   check_error(create("mean_file: 'no_such_file'"), ErrorCode::kNotFound, "no_such_file");
   check_error(create("scale: nan"), ErrorCode::kConfig, "scale");
   check_error(make("crop_size: 4").output_dims({1, 3, 4}), ErrorCode::kConfig,

@@ -32,7 +32,7 @@ Record small_record(std::int64_t channels, std::int64_t side, std::int64_t label
   return record;
 }
 
-std::string little(std::uint32_t value, int bytes) {
+std::string little(std::uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += byte_text(value >> (8 * i) & 0xFFU);
   return text;

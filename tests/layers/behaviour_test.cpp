@@ -97,6 +97,15 @@ TEST_CASE("accuracy counts ties against the true class") {
   REQUIRE(it.top_values(1) == std::vector<float>{0.0F, 0.5F, 1.0F});
 }
 
+TEST_CASE("accuracy cuts labels to whole numbers, also those to be ignored") {
+  LayerFixture it("type: 'Accuracy' accuracy_param { ignore_label: 2 }", test::make_backend(1));
+  REQUIRE(it.build({{4, 2}, {4}}, 1).has_value());
+  it.set_bottom(0, {0, 1, 0, 1, 0, 1, 0, 1});
+  it.set_bottom(1, {2.5F, 2.0F, 1.75F, 0.5F});
+  REQUIRE(it.forward().has_value());
+  REQUIRE(it.top_values(0) == std::vector<float>{0.5F});
+}
+
 TEST_CASE("dropout scales what it keeps, and a pass can be repeated") {
   LayerFixture it("type: 'Dropout' dropout_param { dropout_ratio: 0.25 }", test::make_backend(2));
   REQUIRE(it.build({{200, 50}}, 1).has_value());

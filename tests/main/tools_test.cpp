@@ -222,6 +222,11 @@ TEST_CASE("extract_features writes what blobs hold, for each image in turn") {
       "2"};
   std::vector<std::string> whole = line;
   whole.emplace_back("leveldb");
+  std::vector<std::string> twice = whole;
+  twice[5] = "features,features,totals";
+  const Outcome refused = place.run(twice);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.errors.find("one database is named twice") != std::string::npos);
   const Outcome outcome = place.run(whole);
   INFO(outcome.errors);
   REQUIRE(outcome.exit_code == 0);

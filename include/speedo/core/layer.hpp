@@ -202,6 +202,8 @@ class Layer {
                               const std::vector<bool>& propagate, Tensors bottoms) {
     backward(tops, propagate, bottoms);
   }
+  // Whether forward() writes to what outlives the net.
+  virtual bool writes_outside() const { return false; }
   // Whether forward() is the host's work above all: it brings data.
   virtual bool brings_data() const { return false; }
 

@@ -78,6 +78,8 @@ class Net {
   // layer's batch has another shape than the one before. Returns the sum over tops of loss_weight x
   // value. Errors: of data and hooks; those of reshape().
   Result<float> forward();
+  // The same for the loss alone: layers that write files do not.
+  Result<float> rehearse();
   // Requires: NetOptions::trains, and a forward() of its own before (with keep_blobs, one may serve
   // several). Adds to parameter gradients.
   void backward();

@@ -54,7 +54,7 @@ Result<void> AccuracyLayer::forward(Tensors bottoms, Tensors tops) {
   std::int64_t hits = 0, count = 0;
   for (std::size_t i = 0; i < labels_.size(); ++i) {
     const float value = labels_[i];
-    if (options.has_ignore_label() && value == static_cast<float>(options.ignore_label())) continue;
+    if (options.has_ignore_label() && is_ignored(value, options.ignore_label())) continue;
     const auto index = static_cast<std::int64_t>(i);
     const std::int64_t label = label_index(value, classes_);
     if (label < 0) return error(describe_bad_label(value, index, classes_), ErrorCode::kData);

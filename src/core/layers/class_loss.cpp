@@ -10,8 +10,8 @@ Result<void> ClassLossLayer::reshape_classes(int axis, Tensors bottoms, Tensors 
   if (!classes) return error(classes.error().message);
   shape_ = {scores.count(0, *classes), scores[*classes], scores.count(*classes + 1)};
   SPEEDO_TRY(check_label_count(bottoms, shape_.outer * shape_.inner));
+  SPEEDO_TRY(reshape_items(bottoms, tops));
   probability_.reshape(scores);
-  tops[0]->reshape({});
   shares_top_ = tops.size() > 1;
   if (shares_top_) {
     tops[1]->reshape(scores);

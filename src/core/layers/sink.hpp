@@ -15,6 +15,7 @@ class SinkLayer final : public Layer {
   bool can_propagate(int) const override { return false; }
   bool allow_force_backward(int) const override { return false; }
   bool backward_reads_bottom(int) const override { return false; }
+  bool writes_outside() const override { return true; }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
   Result<void> forward(Tensors bottoms, Tensors tops) override;

@@ -134,7 +134,7 @@ Result<float> Net::forward_layer(std::size_t index) {
   const LayerView& view = impl_->views[index];
   SPEEDO_TRY(impl_->ask_for_weights(index));
   SPEEDO_TRY(impl_->follow_shapes(index));
-  if (!view.fused.forward) {
+  if (!view.fused.forward && !(impl_->is_rehearsal && view.layer->writes_outside())) {
     if (auto done = view.layer->forward(view.bottoms, view.tops); !done) {
       return with_sources(std::move(done).error(), impl_->messages);
     }
@@ -163,6 +163,13 @@ Result<float> Net::forward() {
     loss += static_cast<double>(term);
   }
   return static_cast<float>(loss);
+}
+
+Result<float> Net::rehearse() {
+  impl_->is_rehearsal = true;
+  Result<float> loss = forward();
+  impl_->is_rehearsal = false;
+  return loss;
 }
 
 void Net::backward() {

@@ -1,5 +1,6 @@
 // From a NetParameter to connected layers: Caffe's Net::Init, one small step after another.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -278,8 +279,12 @@ Result<void> Net::Impl::set_loss_weights(const caffe::LayerParameter& message,
   }
   for (std::size_t i = 0; i < view.tops.size(); ++i) {
     const int index = static_cast<int>(i);
-    graph.nodes.back().loss_weights.push_back(
-        given != 0 ? message.loss_weight(index) : view.layer->default_loss_weight(index));
+    const float weight =
+        given != 0 ? message.loss_weight(index) : view.layer->default_loss_weight(index);
+    if (!std::isfinite(weight)) {
+      return layer_error(message, "its loss_weight is not a finite number");
+    }
+    graph.nodes.back().loss_weights.push_back(weight);
   }
   return {};
 }

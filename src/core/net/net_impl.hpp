@@ -185,6 +185,7 @@ struct Net::Impl {
   NetOptions options;
   std::string name;
   bool is_forced = false;
+  bool is_rehearsal = false;  // the pass under way: layers that write outside are left out
   std::int64_t logged_elements = 0;  // of all tops of the layers that have been logged
   // As the prototxt has it.
   std::vector<caffe::LayerParameter> messages;  // of layers

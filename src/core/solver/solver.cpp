@@ -172,7 +172,7 @@ Result<bool> Solver::Impl::gives_finite_loss(std::int64_t at, int batches) {
   read_from(at);
   for (int batch = 0; batch < batches && !finite; ++batch) {
     kept->keep();
-    SPEEDO_ASSIGN(const float loss, nets.train->forward());
+    SPEEDO_ASSIGN(const float loss, nets.train->rehearse());
     kept->restore();
     finite = std::isfinite(loss);
   }
@@ -292,9 +292,9 @@ Result<void> Solver::Impl::write_last_snapshot(const Result<std::vector<TestScor
                              "or check the data",
                              iteration)};
   }
-  const bool is_due = iteration > first_iteration && due(iteration, param.snapshot());
-  if (!param.snapshot_after_train() && !is_due && !snapshot_wanted) return {};
-  return snapshot();
+  const bool is_due = due(iteration, param.snapshot());
+  const bool writes = is_due ? iteration > first_iteration : param.snapshot_after_train();
+  return writes || snapshot_wanted ? snapshot() : Result<void>();
 }
 
 Result<void> Solver::Impl::show_last_loss() {

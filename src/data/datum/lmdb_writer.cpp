@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,8 +73,11 @@ class LmdbWriter : public DatabaseWriter {
  private:
   Result<void> check(int code) const {
     if (code == MDB_SUCCESS) return {};
-    return Error{ErrorCode::kCannotWrite, fmt::format("cannot write LMDB '{}': {}",
-                                                      target_.path.string(), mdb_strerror(code))};
+    // A page that the disk has no room for is written in part, which LMDB calls by this name.
+    const char* const hint = code == EIO ? ": is the disk full?" : "";
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("cannot write LMDB '{}': {}{}", target_.path.string(),
+                             mdb_strerror(code), hint)};
   }
 
   // One transaction; a map that has become too small is doubled, and all is put again.

@@ -148,9 +148,9 @@ Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
     case ImageFormat::kPnm: return decode_pnm(file, pixels);
     case ImageFormat::kNone: break;
   }
-  return Error{ErrorCode::kUnsupported,
-               "holds an encoded image that is neither PNG, JPEG, WebP, TIFF, BMP nor PNM; convert "
-               "it to one of these"};
+  if (file.empty()) return bad_image("is empty");
+  return bad_image(
+      "is neither PNG, JPEG, WebP, TIFF, BMP nor PNM; convert it to one of these");
 }
 
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record) {

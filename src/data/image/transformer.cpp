@@ -61,6 +61,9 @@ Result<Transformer> Transformer::create(const caffe::TransformationParameter& pa
     return bad_transform("mean_file and mean_value exclude each other");
   }
   if (!std::isfinite(parameter.scale())) return bad_transform("scale is not a finite number");
+  for (const float mean : parameter.mean_value()) {
+    if (!std::isfinite(mean)) return bad_transform("a mean_value is not a finite number");
+  }
   Transformer transformer;
   transformer.phase_ = phase;
   transformer.scale_ = parameter.scale();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -178,6 +180,10 @@ Result<FeatureFlags> feature_flags(const OptionValues& values) {
   if (flags.blobs.size() != flags.databases.size()) {
     return usage_error(fmt::format("{} blobs are named, but {} databases: give one for each",
                                    flags.blobs.size(), flags.databases.size()));
+  }
+  const std::set<std::string> distinct(flags.databases.begin(), flags.databases.end());
+  if (distinct.size() != flags.databases.size()) {
+    return usage_error("one database is named twice: each blob needs one of its own");
   }
   if (!flags.hosts.empty() && values.given("workers")) {
     return usage_error("--workers are of this machine, --hosts names others with theirs: give one");
