@@ -73,9 +73,9 @@ std::vector<Variant> vector_variants() {
 }
 
 // Of other draws than seed 0's a result may be small all over: what is left of values around one
-// when they cancel.
+// when they cancel, as in the slope of a sigmoid that is nearly 1, times a gradient of up to 2.
 double measure_of(double magnitude) {
-  constexpr double kCancelled = 1e-2;
+  constexpr double kCancelled = 4e-2;
   return test::fresh_seed() == 0 ? magnitude : std::max(magnitude, kCancelled);
 }
 
