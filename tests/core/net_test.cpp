@@ -34,6 +34,9 @@ TEST_CASE("a net that cannot be built is a named error", "[net]") {
          "propagate_down");
   expect(kTwoRecords + product("x", "data", "param { } param { } param { }"), "param");
   expect(kTwoRecords + product("x", "data", "loss_weight: 1 loss_weight: 2"), "loss_weight");
+  std::string many;
+  for (int i = 0; i < 50001; ++i) many += "layer { }\n";
+  expect(many, "has 50001 layers, 50000 are the most");
   expect(kTwoRecords + product("x", "data", "loss_weight: nan"), "loss_weight is not a finite");
   expect(kTwoRecords + product("x", "data") + loss("x", "data"), "layer 'loss'");
   expect(input("data", "dim: 2147483647 dim: 4"), "data");

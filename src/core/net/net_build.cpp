@@ -67,6 +67,15 @@ Error too_many_params(const caffe::LayerParameter& message, std::size_t paramete
                                           message.param_size(), parameter_count));
 }
 
+// Nets have some thousands at most, and the time that plans take grows with the square.
+Result<void> check_layer_count(const caffe::NetParameter& net) {
+  constexpr int kLayersMax = 50000;
+  const int count = std::max(net.layer_size(), net.layers_size());  // of today's form, or V1's
+  if (count <= kLayersMax) return {};
+  return Error{ErrorCode::kConfig, fmt::format("net '{}' has {} layers, {} are the most",
+                                               net.name(), count, kLayersMax)};
+}
+
 Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count) {
   return layer_error(message, fmt::format("loss_weight must be given for all {} tops or for none, "
                                           "not {} times",
@@ -85,6 +94,7 @@ Net::Impl::Impl(const NetOptions& net_options)
     : options(net_options), random(Random::derive(options.seed, {kSetUpStream})) {}
 
 Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
+  SPEEDO_TRY(check_layer_count(parameter));
   caffe::NetParameter net = parameter;
   SPEEDO_TRY(upgrade_net(net));
   const caffe::NetState state = state_of(net, options);
