@@ -40,7 +40,7 @@ Result<std::string> find_non_finite_values(Net& net, int passes) {
   const std::vector<Net::LayerView>& layers = net.layers();
   for (int pass = 0; pass < passes; ++pass) {
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      SPEEDO_TRY(net.forward_layer(i));
+      SPEEDO_TRY(net.rehearse_layer(i));
       if (std::string found = find_in_tops(net, layers[i]); !found.empty()) return found;
     }
   }

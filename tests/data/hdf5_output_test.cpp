@@ -116,12 +116,20 @@ TEST_CASE("HDF5Output writes what HDF5Data reads") {
         std::vector<float>{-1, -3, -5, -15, -19, -23});
 }
 
-TEST_CASE("HDF5Output leaves nothing behind that nobody finished, or that is empty") {
+TEST_CASE("HDF5Output leaves nothing behind that nobody finished, that is empty or rehearsed") {
   const OutputFixture fixture;
   const std::string text = kInputs + output_layer(fixture.folder / "out.h5");
   REQUIRE(fixture.make(text)->forward().has_value());
   CHECK(fixture.files().empty());
   REQUIRE(fixture.make(text)->finish().has_value());
+  CHECK(fixture.files().empty());
+
+  const auto rehearsed = fixture.make(text);
+  REQUIRE(rehearsed->rehearse().has_value());
+  for (std::size_t layer = 0; layer < rehearsed->layers().size(); ++layer) {
+    REQUIRE(rehearsed->rehearse_layer(layer).has_value());
+  }
+  REQUIRE(rehearsed->finish().has_value());
   CHECK(fixture.files().empty());
 }
 

@@ -101,6 +101,20 @@ TEST_CASE("LMDB: missing, empty and foreign databases are named errors") {
   check_error(open_lmdb(folder / "doubles"), ErrorCode::kUnsupported, "duplicate");
 }
 
+TEST_CASE("LMDB: a damaged node is not taken for a named database's") {
+  const TempDir folder;
+  write_numbered(folder / "d", RecordFormat::kLmdb, 3);
+  std::string bytes = read_bytes(folder / "d" / "data.mdb");
+  constexpr std::size_t kFlagsBeforeKey = 4;
+  const std::size_t flags = bytes.rfind("00000001") - kFlagsBeforeKey;
+  REQUIRE(flags < bytes.size());
+  for (const char flag : {'\x02', '\x04', '\x06', '\x08', '\x03'}) {
+    bytes[flags] = flag;
+    write_bytes(folder / "bad.mdb", bytes);
+    check_error(open_lmdb(folder / "bad.mdb"), ErrorCode::kData, "a node of an unknown kind");
+  }
+}
+
 TEST_CASE("LMDB: deleted and rewritten records do not confuse the walk") {
   const TempDir folder;
   std::vector<std::pair<std::string, std::string>> records;

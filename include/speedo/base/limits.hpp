@@ -28,6 +28,10 @@ inline constexpr std::int64_t kPoolingWindowMax = std::int64_t{1} << 26U;
 // Caffe's limit on the number of axes of a blob.
 inline constexpr int kBlobAxesMax = 32;
 
+// Layers of a net: some thousands are the most in use, and the time that plans take grows with the
+// square.
+inline constexpr int kNetLayersMax = 50000;
+
 // A prototxt longer than this is some other file.
 inline constexpr std::size_t kPrototxtBytesMax = std::size_t{64} << 20U;
 

@@ -193,6 +193,7 @@ class Net {
 
   // One layer at a time, for `speedo time` and debugging.
   Result<float> forward_layer(std::size_t index);
+  Result<float> rehearse_layer(std::size_t index);
   void backward_layer(std::size_t index);
 
   // Copies weights by layer name, Caffe's rule: unknown source layers are skipped, missing ones

@@ -172,6 +172,13 @@ Result<float> Net::rehearse() {
   return loss;
 }
 
+Result<float> Net::rehearse_layer(std::size_t index) {
+  impl_->is_rehearsal = true;
+  Result<float> term = forward_layer(index);
+  impl_->is_rehearsal = false;
+  return term;
+}
+
 void Net::backward() {
   const TraceSpan span("backward");
   for (std::size_t layer = impl_->views.size(); layer-- > 0;) {

@@ -7,6 +7,7 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
 
 #include "core/fillers.hpp"
 #include "core/layers/registry.hpp"
@@ -67,13 +68,11 @@ Error too_many_params(const caffe::LayerParameter& message, std::size_t paramete
                                           message.param_size(), parameter_count));
 }
 
-// Nets have some thousands at most, and the time that plans take grows with the square.
 Result<void> check_layer_count(const caffe::NetParameter& net) {
-  constexpr int kLayersMax = 50000;
   const int count = std::max(net.layer_size(), net.layers_size());  // of today's form, or V1's
-  if (count <= kLayersMax) return {};
+  if (count <= kNetLayersMax) return {};
   return Error{ErrorCode::kConfig, fmt::format("net '{}' has {} layers, {} are the most",
-                                               net.name(), count, kLayersMax)};
+                                               net.name(), count, kNetLayersMax)};
 }
 
 Error wrong_loss_weights(const caffe::LayerParameter& message, std::size_t top_count) {

@@ -9,7 +9,7 @@
 namespace speedo {
 
 Error diverged(const std::string& what) {
-  return {ErrorCode::kNotFinite, what + "; lower base_lr or set clip_gradients in the solver"};
+  return {ErrorCode::kNotFinite, what + "; lower base_lr, set clip_gradients or check the data"};
 }
 
 Error data_at_fault(std::int64_t iteration, int losses) {

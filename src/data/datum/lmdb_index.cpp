@@ -32,7 +32,7 @@ constexpr std::size_t kHeaderBytes = 16, kNodeBytes = 8, kMetaBytes = 136, kDbBy
 constexpr std::uint32_t kMagic = 0xBEEFC0DE, kVersion = 1;
 constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 constexpr std::uint16_t kBranch = 0x01, kLeaf = 0x02, kOverflow = 0x04, kMeta = 0x08;
-constexpr std::uint16_t kBigData = 0x01, kSubDatabase = 0x02, kDuplicates = 0x04;
+constexpr std::uint16_t kBigData = 0x01, kSubDatabase = 0x02;
 constexpr std::uint32_t kPageBytesMin = 256, kPageBytesMax = 65536;
 constexpr int kDepthMax = 32;  // LMDB's own bound on the height of the tree
 
@@ -143,15 +143,18 @@ Result<std::uint64_t> LmdbWalk::overflow_offset(std::uint64_t page, std::uint64_
 
 Result<void> LmdbWalk::add_record(std::uint64_t page, std::span<const std::byte> bytes,
                                   std::size_t node) {
-  const std::uint16_t flags = little16(bytes.data() + node + 4);
-  if ((flags & (kSubDatabase | kDuplicates)) != 0) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("LMDB file '{}' holds named databases or duplicate keys; only the "
-                             "unnamed database of Caffe's tools can be read",
-                             file_.name())};
-  }
   RecordExtent record;
   record.value_bytes = little32(bytes.data() + node);
+  const std::uint16_t flags = little16(bytes.data() + node + 4);
+  if (flags == kSubDatabase && record.value_bytes == kDbBytes) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("LMDB file '{}' holds named databases; only the unnamed database of "
+                             "Caffe's tools can be read",
+                             file_.name())};
+  }
+  if ((flags & ~kBigData) != 0) {
+    return damaged(page, fmt::format("has a node of an unknown kind (flags {:#x})", flags));
+  }
   record.key_bytes = little16(bytes.data() + node + 6);
   const std::size_t value = node + kNodeBytes + record.key_bytes;
   const std::size_t stored = (flags & kBigData) != 0 ? sizeof(std::uint64_t) : record.value_bytes;

@@ -87,7 +87,8 @@ Result<Hdf5Writer> Hdf5Writer::create(const std::filesystem::path& path) {
                 : H5I_INVALID_HID;
   if (file < 0) {
     return Error{ErrorCode::kCannotWrite,
-                 fmt::format("cannot write '{}': does its folder exist, and may it be written to?",
+                 fmt::format("cannot write '{}': does its folder exist, with room on its disk, and "
+                             "may it be written to?",
                              path.string())};
   }
   return Hdf5Writer(file, path, std::move(*temporary));

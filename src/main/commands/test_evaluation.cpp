@@ -112,10 +112,10 @@ Result<ScoreLayout> TestEvaluation::layout_in(const Net& net) const {
                            scores->shape().count(*axis + 1)};
   if (layout.outer * layout.inner == labels->count()) return layout;
   return config_error(
-      fmt::format("blob '{}' is {} and '{}' {}: there must be a label for each {} "
-                  "scores",
+      fmt::format("blob '{}' is {} and '{}' {}: there must be {} labels, one for each {} along "
+                  "axis {} of the scores",
                   blobs_.scores, to_string(scores->shape()), blobs_.labels,
-                  to_string(labels->shape()), layout.classes));
+                  to_string(labels->shape()), layout.outer * layout.inner, layout.classes, *axis));
 }
 
 Result<void> TestEvaluation::begin(const Net& net) {
