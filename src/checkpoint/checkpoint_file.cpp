@@ -4,11 +4,15 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <tuple>
 
 #include <speedo/core/update_rule.hpp>
+#include <speedo/train/master_session.hpp>
 
 #include "base/log.hpp"
 
@@ -55,6 +59,26 @@ bool is_complete(const record::CheckpointFile& record) {
   const auto parts = parts_of(record);
   return record.has_iteration() && record.has_job() &&
          std::ranges::all_of(parts, [&](const auto* part) { return is_name(part->name()); });
+}
+
+void put_in_order(std::vector<FoundRecord>& found) {
+  const auto written = [](const FoundRecord& each) {
+    return std::pair(each.record.sequence(), each.record.iteration());
+  };
+  std::ranges::sort(found, {}, written);
+  struct Latest {
+    std::uint64_t sequence = 0, term = 0;
+  };
+  std::map<TrainingId, Latest> trainings;
+  for (FoundRecord& each : found) {
+    Latest& latest = trainings[training_of(each.record)];
+    each.term = term_of(each.record.session());
+    if (each.term == 0) each.term = latest.term;
+    latest = {each.record.sequence(), std::max(latest.term, each.term)};
+  }
+  std::ranges::sort(found, std::ranges::greater(), [&](const FoundRecord& each) {
+    return std::tuple(trainings[training_of(each.record)].sequence, each.term, written(each));
+  });
 }
 
 Result<record::CheckpointFile> parse_record(const fs::path& path, std::string_view bytes) {
@@ -151,10 +175,7 @@ std::vector<FoundRecord> find_records(const std::string& prefix,
       damaged->push_back({path, record.error()});
     }
   }
-  std::sort(found.begin(), found.end(), [](const FoundRecord& a, const FoundRecord& b) {
-    return std::pair(a.record.sequence(), a.record.iteration()) >
-           std::pair(b.record.sequence(), b.record.iteration());
-  });
+  put_in_order(found);
   return found;
 }
 
@@ -186,6 +207,11 @@ std::vector<const record::CheckpointFile::Part*> parts_of(const record::Checkpoi
 
 Digest model_of(const record::CheckpointFile& record) {
   return {record.model_high(), record.model_low()};
+}
+
+std::uint64_t term_of(const std::string& session) {
+  const auto origin = MasterSession::origin_of(session);
+  return origin ? origin->term : 0;
 }
 
 TrainingId training_of(const record::CheckpointFile& record) {

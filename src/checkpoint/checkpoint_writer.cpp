@@ -44,7 +44,7 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
   training_ = training;
   disk_.sweep(prefix_ + "_iter_");
   const std::vector<FoundRecord> all = find_records(prefix_, nullptr, disk_);
-  if (!all.empty()) sequence_ = all.front().record.sequence();
+  for (const FoundRecord& each : all) sequence_ = std::max(sequence_, each.record.sequence());
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
     return training_of(each.record) != training;
   });
@@ -62,7 +62,7 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
 std::uint64_t CheckpointWriter::next_sequence() {
   std::uint64_t highest = sequence_;
   for (const FoundRecord& each : find_records(prefix_, nullptr, disk_)) {
-    if (each.record.sequence() <= sequence_) break;
+    if (each.record.sequence() <= sequence_) continue;
     highest = std::max(highest, each.record.sequence());
     if (training_of(each.record) == training_ || warned_of_other_) continue;
     warned_of_other_ = true;
@@ -105,12 +105,26 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   return {};
 }
 
+// What a later master of the training has written stays.
+Result<void> CheckpointWriter::check_earlier(const record::CheckpointFile& there,
+                                             const record::CheckpointFile& record) const {
+  const std::uint64_t term = term_of(record.session());
+  const bool is_later = term != 0 && term_of(there.session()) > term;
+  if (!is_later || training_of(there) != training_) return {};
+  return Error{ErrorCode::kSuperseded,
+               fmt::format("'{}' is of a master that has taken over from this one: it stays, and "
+                           "the snapshot of iteration {} is not written",
+                           record_path(prefix_, record.iteration()).string(),
+                           record.iteration())};
+}
+
 Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
                                            record::CheckpointFile& record) {
   const std::filesystem::path path = record_path(prefix_, record.iteration());
   const SnapshotWriter::Files names = files_.files(parts.iteration);
   std::string suffix;
   if (auto there = read_record(path, disk_)) {
+    SPEEDO_TRY(check_earlier(*there, record));
     suffix = kNewSuffix;
     SPEEDO_TRY(finish_replacement(path.parent_path(), *there, disk_));
   }

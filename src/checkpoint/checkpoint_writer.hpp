@@ -34,8 +34,9 @@ class CheckpointWriter {
   Result<void> begin(const TrainingId& training);
   // Error: kCannotWrite.
   Result<void> check_writable() const { return files_.check_writable(); }
-  // Errors: kCannotWrite; kNotFinite for weights that are not, of which nothing is written; those
-  // of reading back what was written.
+  // Errors: kCannotWrite; kNotFinite for weights that are not, of which nothing is written;
+  // kSuperseded where a later master has written this iteration; those of reading back what was
+  // written.
   Result<void> write(const SnapshotParts& parts);
   // The same; one that cannot be written to its place goes to a folder for temporary files, which
   // the error names (checkpoint/snapshot_rescue). One thread at a time. Errors: those of write().
@@ -48,6 +49,8 @@ class CheckpointWriter {
   struct Score {
     float accuracy, loss;  // NaN: unknown
   };
+  Result<void> check_earlier(const record::CheckpointFile& there,
+                             const record::CheckpointFile& record) const;
   Result<void> write_files(const SnapshotParts& parts, record::CheckpointFile& record);
   Result<void> write_states(const SnapshotParts& parts, const std::string& suffix,
                             record::CheckpointFile& record);

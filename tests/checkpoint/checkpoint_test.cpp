@@ -75,15 +75,27 @@ struct Place {
   }
 };
 
-void write(CheckpointWriter& writer, std::int64_t iteration, float value = 1.0F,
-           Digest model = kOwner.model) {
+Result<void> write_of(const std::string& session, CheckpointWriter& writer, std::int64_t iteration,
+                      float value = 1.0F, Digest model = kOwner.model) {
   const caffe::NetParameter net = net_of(value);
   caffe::SolverState state;
   state.set_iter(static_cast<std::int32_t>(iteration));
+  return writer.write({iteration, net, state, session, model});
+}
+
+void write(CheckpointWriter& writer, std::int64_t iteration, float value = 1.0F,
+           Digest model = kOwner.model) {
   const std::string session = "session " + std::to_string(iteration);
-  const auto written = writer.write({iteration, net, state, session, model});
+  const auto written = write_of(session, writer, iteration, value, model);
   INFO((written ? "" : written.error().message));
   REQUIRE(written);
+}
+
+std::string session_of_term(std::uint64_t term) {
+  record::Session session;
+  session.set_stage_count(1);
+  session.set_term(term);
+  return session.SerializeAsString();
 }
 
 void overwrite(const fs::path& file, const std::string& content) {
@@ -284,6 +296,34 @@ TEST_CASE("Newest is what was written last, not what has the highest number") {
   write(anew, 10);
   CHECK(place.newest_iteration() == 10);
   CHECK(place.names() == set_of({10}));
+}
+
+TEST_CASE("What a master writes that has lost the job is older than its successor's") {
+  const Place place;
+  const TrainingId training{1, 1};
+  const auto earlier = place.writer_of(training, {1, false});
+  REQUIRE(write_of(session_of_term(5), *earlier, 60));
+  const auto later = place.writer_of(training, {1, false});
+  REQUIRE(write_of(session_of_term(7), *later, 104));
+  REQUIRE(write_of(session_of_term(5), *earlier, 77));
+  CHECK(place.newest_of(training) == 104);
+  std::set<std::string> expected = set_of({104});
+  expected.insert("net.job.training");
+  CHECK(place.names() == expected);
+
+  const auto refused = write_of(session_of_term(5), *earlier, 104, 0.5F);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kSuperseded);
+  CHECK(refused.error().message.find("taken over from this one") != std::string::npos);
+  CHECK(place.newest()->model.layer(0).blobs(0).data(0) == 1.0F);
+
+  // One process goes on from there, without a master, and a cluster from that.
+  write(*place.writer_of(training), 120);
+  CHECK(place.newest_of(training) == 120);
+  REQUIRE(write_of(session_of_term(8), *later, 110));
+  CHECK(place.newest_of(training) == 110);
+  REQUIRE(write_of(session_of_term(8), *later, 120));
+  CHECK(place.newest_of(training) == 120);
 }
 
 TEST_CASE("Checkpoints of trainings under one prefix are told apart") {
