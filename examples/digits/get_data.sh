@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The 1,797 handwritten digits of 8 x 8 pixels (UCI, Alpaydin and Kaynak 1998) that Debian ships in its
-# package python3-sklearn, shuffled and cut into 1,500 for training and 297 for testing.
+# package python3-sklearn, shuffled and cut into 1,200 for training and 597 for testing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -16,6 +16,7 @@
 #include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
 #include "base/output_root.hpp"
+#include "base/shown_text.hpp"
 #include "base/write_all.hpp"
 
 namespace speedo {
@@ -85,7 +86,7 @@ const char* remedy_for(int reason) {
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
   auto file = open_input(path);
   if (!file && file.error().code == ErrorCode::kNotFound) {
-    return Error{ErrorCode::kNotFound, "file '" + path.string() + "' does not exist"};
+    return Error{ErrorCode::kNotFound, "file '" + shown_text(path.string()) + "' does not exist"};
   }
   if (!file) return std::move(file).error();
   struct stat status {};

@@ -45,7 +45,8 @@ void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup) {
   struct sigaction action {};
   action.sa_handler = handle;
   // Libraries are not prepared for interrupted system calls; whoever waits asks stop_requested().
-  action.sa_flags = SA_RESTART;
+  // Threads that compute have a stack for handlers (src/cpu/onednn/signal_stack.hpp).
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);

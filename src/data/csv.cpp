@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 #include <speedo/base/limits.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "base/parse_number.hpp"
+#include "base/shown_text.hpp"
 #include "base/trimmed.hpp"
 #include "data/claimed_size.hpp"
 #include "data/memory_source.hpp"
@@ -31,6 +33,13 @@ std::vector<std::string_view> split(std::string_view line, char delimiter) {
     if (end == std::string_view::npos) return fields;
     begin = end + 1;
   }
+}
+
+// Of a field, as much as an error needs.
+std::string shown(std::string_view field) {
+  constexpr std::size_t kShownMax = 40;
+  if (field.size() <= kShownMax) return shown_text(field);
+  return shown_text(field.substr(0, kShownMax)) + "...";
 }
 
 class CsvParser {
@@ -63,7 +72,7 @@ class CsvParser {
     const std::string_view field = fields[column];
     const auto value = parse_number<float>(field);
     if (!value || !std::isfinite(*value)) {
-      return fault(column, fmt::format("'{}' is not a number", field));
+      return fault(column, fmt::format("'{}' is not a number", shown(field)));
     }
     return *value;
   }
@@ -94,7 +103,7 @@ class CsvParser {
     SPEEDO_ASSIGN(const float label, number(fields, label_column));
     if (label != std::trunc(label) || std::fabs(label) > 16777216.0F) {
       return fault(label_column, fmt::format("label '{}' is not a whole number below 2^24",
-                                             fields[label_column]));
+                                             shown(fields[label_column])));
     }
     record.label = static_cast<std::int64_t>(label);
     for (std::size_t column = 0; column < fields.size(); ++column) {
@@ -116,7 +125,13 @@ class CsvParser {
       return fault(column,
                    fmt::format("{} becomes {}, which is no byte 0..255: choose another scale "
                                "and offset, or keep floats",
-                               fields[column], value));
+                               shown(fields[column]), value));
+    }
+    const bool is_meant = options_.scale != 1.0F || options_.offset != 0.0F;
+    if (rounded != value && !is_meant) {
+      return fault(column, fmt::format("'{}' is no whole number, and a byte holds no other: keep "
+                                       "floats, or choose a scale and offset that make bytes of it",
+                                       shown(fields[column])));
     }
     record.bytes.push_back(static_cast<std::uint8_t>(rounded));
     return {};
@@ -146,7 +161,8 @@ Result<std::unique_ptr<DataSource>> open_csv(const std::filesystem::path& path,
   SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path, kUnpackedBytesMax));
   std::string text(file.bytes(), '\0');
   SPEEDO_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
-  SPEEDO_ASSIGN(std::vector<Record> records, CsvParser(file.name(), options).parse(text));
+  SPEEDO_ASSIGN(std::vector<Record> records,
+                CsvParser(file.name(), options).parse(without_byte_order_mark(text)));
   return std::unique_ptr<DataSource>(std::make_unique<MemorySource>(std::move(records)));
 }
 

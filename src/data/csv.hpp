@@ -16,7 +16,9 @@ struct CsvOptions {
   bool label_first = false;  // the label is the first column instead of the last
   bool header = false;       // the first line names the columns
   char delimiter = ',';
-  float scale = 1.0F;  // value = number * scale + offset, rounded to a byte 0..255
+  // Value = number * scale + offset, rounded to a byte 0..255. Without these two, nothing is
+  // rounded: numbers that are no bytes are refused.
+  float scale = 1.0F;
   float offset = 0.0F;
   bool floats = false;  // keep values as floats, unrounded
 };

@@ -33,6 +33,10 @@ TEST_CASE("a table becomes records: label last or first, scaled to bytes") {
   CHECK(record.label == -3);
   CHECK(record.floats == std::vector<float>{0.25F, 1000.0F});
   CHECK(record.channels == 2);
+  const auto marked = parse(folder, "\xEF\xBB\xBF" "5,6.0,0\n");
+  REQUIRE(marked);
+  REQUIRE((*marked)->read(0, record));
+  CHECK(record.bytes == std::vector<std::uint8_t>{5, 6});
 }
 
 TEST_CASE("bad tables are errors with line and column") {
@@ -47,6 +51,11 @@ TEST_CASE("bad tables are errors with line and column") {
   check_error(parse(folder, "1,256,0\n"), ErrorCode::kData, "column 2: 256 becomes 256");
   check_error(parse(folder, "-1,2,0\n"), ErrorCode::kData, "no byte");
   check_error(parse(folder, "nan,2,0\n"), ErrorCode::kData, "'nan' is not a number");
+  check_error(parse(folder, "1,0.51,0\n"), ErrorCode::kData,
+              "column 2: '0.51' is no whole number");
+  check_error(parse(folder, std::string(1000, '1') + ",2\n"), ErrorCode::kData,
+              '\'' + std::string(40, '1') + "...' is not a number");
+  check_error(parse(folder, "1,2\x1b[31m,0\n"), ErrorCode::kData, "'2?[31m' is not a number");
   check_error(parse(folder, "1,2,0\n", {.dims = {1, 5, 5}}), ErrorCode::kData, "need 26");
   check_error(parse(folder, "1,2,0\n", {.dims = {1, 0, 5}}), ErrorCode::kConfig, "1x0x5");
   check_error(parse(folder, "1,2,0\n", {.dims = {1 << 20, 1 << 20, 1 << 20}}), ErrorCode::kConfig,

@@ -218,6 +218,17 @@ TEST_CASE("WindowData: background first, then foreground, cut out and stretched"
   }
 }
 
+TEST_CASE("WindowData: values are multiplied by its own scale, not by that of the transformation") {
+  const TempDir folder;
+  write_windows(folder);
+  const auto feed = open_windows(folder, "batch_size: 1 fg_fraction: 1 scale: 0.5",
+                                 "crop_size: 4 scale: 3");
+  REQUIRE(feed);
+  const auto tops = (*feed)->read(0);
+  REQUIRE(tops);
+  CHECK((*tops)[0][0] == 0.5F * (8 * 1 + 2));
+}
+
 TEST_CASE("WindowData: a byte order mark before the file is no part of it") {
   const TempDir folder;
   write_windows(folder);

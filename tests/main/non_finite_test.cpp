@@ -63,6 +63,25 @@ TEST_CASE("Losses that are not finite are left out, counted, and traced to their
   CHECK(std::filesystem::exists(data.place.file("snap_iter_12.caffemodel")));
 }
 
+TEST_CASE("A test whose loss is not finite warns of it") {
+  SpoiltData data;
+  REQUIRE(data.run({}).exit_code == 0);
+  const auto test = [&](const std::string& source) {
+    std::string net = data.place.read("net.prototxt");
+    const std::string good = data.place.file("good.datumfile");
+    net.replace(net.find(good), good.size(), data.place.file(source));
+    return data.place.run({"speedo", "test", "-model", data.place.write("test.prototxt", net),
+                           "-weights", data.place.file("snap_iter_12.caffemodel"), "-iterations",
+                           "2"});
+  };
+  const std::string warning = "A loss is not finite";
+  CHECK_FALSE(says(test("good.datumfile"), warning));
+  const Outcome bad = test("bad.datumfile");
+  INFO(bad.errors);
+  CHECK(says(bad, warning));
+  CHECK(bad.exit_code == 0);
+}
+
 TEST_CASE("With --on-nan abort the first one ends training") {
   SpoiltData data;
   const Outcome ended = data.run({"--on-nan", "abort"});

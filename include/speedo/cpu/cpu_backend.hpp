@@ -11,8 +11,9 @@ namespace speedo {
 // The backend on this machine's processor: oneDNN where it was built in, OpenBLAS, and vector loops
 // of our own, by the instruction sets of cpu/isa.hpp. The same options on the same machine always
 // give the same bits; with pinned kernels the same parts do on any machine, with any number of
-// threads. Errors: kUsage if the processor has no such precision, kUnsupported if
-// OpenBLAS cannot be loaded.
+// threads. A program's own handlers of signals must be installed with SA_ONSTACK: oneDNN computes
+// with the stack register elsewhere. Errors: kUsage if the processor has no such precision,
+// kUnsupported if OpenBLAS cannot be loaded.
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
 
 // The same in float32, for programs that cannot go on without it: they end with the error's text.

@@ -7,6 +7,7 @@
 #include <speedo/base/assert.hpp>
 
 #include "cpu/onednn/onednn.hpp"
+#include "cpu/onednn/signal_stack.hpp"
 
 namespace speedo::cpu {
 
@@ -47,6 +48,7 @@ const dnnl::engine& cpu_engine() {
 }
 
 const dnnl::stream& thread_stream() {
+  thread_local const SignalStack signal_stack;
   thread_local const dnnl::stream stream = [] {
     omp_set_num_threads(1);
     return dnnl::stream(cpu_engine());

@@ -9,6 +9,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/remote_files.hpp>
 
+#include "base/log.hpp"
 #include "caffe.pb.h"
 #include "data/claimed_size.hpp"
 #include "data/image/encoded_image.hpp"
@@ -125,7 +126,12 @@ Result<WindowShape> window_shape(const caffe::WindowDataParameter& window,
   shape.context_pad = window.context_pad();
   shape.square = window.crop_mode() == "square";
   shape.mirror = transform.mirror();
-  shape.scale = transform.scale();
+  shape.scale = window.scale();
+  if (transform.has_scale()) {
+    SPEEDO_WARN("transform_param {{ scale }} is not for a WindowData layer, as in Caffe: its "
+                "values are multiplied by window_data_param {{ scale }}, {:g} here",
+                shape.scale);
+  }
   shape.mean_values.assign(transform.mean_value().begin(), transform.mean_value().end());
   if (shape.crop < 1) return bad_window_field("WindowData needs transform_param { crop_size }");
   if (!shape.square && window.crop_mode() != "warp") {

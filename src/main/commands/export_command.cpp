@@ -140,13 +140,15 @@ caffe::NetParameter model_of(const Exported& exported) {
 
 Result<void> export_deploy(const ExportFlags& flags) {
   SPEEDO_ASSIGN(const Exported exported, build(flags));
+  // What is large goes first: a disk without room for it gets no net without weights.
+  if (!flags.weights.empty()) {
+    const fs::path weights = fs::path(flags.output).replace_extension(".caffemodel");
+    SPEEDO_TRY(write_caffemodel(weights, model_of(exported)));
+    SPEEDO_INFO("Wrote the weights to {}", weights.string());
+  }
   SPEEDO_TRY(write_file_atomically(flags.output, to_prototxt(exported.deployed)));
   SPEEDO_INFO("Wrote the net to {}", flags.output);
   tell_ends(*exported.net, flags.request.options.outputs);
-  if (flags.weights.empty()) return {};
-  const fs::path weights = fs::path(flags.output).replace_extension(".caffemodel");
-  SPEEDO_TRY(write_caffemodel(weights, model_of(exported)));
-  SPEEDO_INFO("Wrote its weights to {}", weights.string());
   return {};
 }
 

@@ -15,6 +15,8 @@ namespace speedo {
 namespace {
 
 Result<int> write_manual(const std::filesystem::path& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);  // what is wrong, writing tells
   for (const ManualPage& page : manual_pages()) {
     SPEEDO_TRY(write_file_atomically(folder / page.file, page.text));
   }

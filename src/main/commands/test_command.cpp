@@ -71,6 +71,9 @@ void log_means(const TestScores& scores) {
     SPEEDO_INFO("{} = {}{}", score.name, number_text(score.value), weighted);
   };
   for_each_shown(scores.scores, {show, log_left_out});
+  if (!has_finite_losses(scores)) {
+    SPEEDO_WARN("A loss is not finite: look for NaN in the weights and in the data");
+  }
 }
 
 // The batches of a test, one after another.
