@@ -62,22 +62,14 @@ bool is_complete(const record::CheckpointFile& record) {
 }
 
 void put_in_order(std::vector<FoundRecord>& found) {
-  const auto written = [](const FoundRecord& each) {
-    return std::pair(each.record.sequence(), each.record.iteration());
-  };
-  std::ranges::sort(found, {}, written);
-  struct Latest {
-    std::uint64_t sequence = 0, term = 0;
-  };
-  std::map<TrainingId, Latest> trainings;
-  for (FoundRecord& each : found) {
-    Latest& latest = trainings[training_of(each.record)];
-    each.term = term_of(each.record.session());
-    if (each.term == 0) each.term = latest.term;
-    latest = {each.record.sequence(), std::max(latest.term, each.term)};
+  std::map<TrainingId, std::uint64_t> newest;  // sequences
+  for (const FoundRecord& each : found) {
+    std::uint64_t& known = newest[training_of(each.record)];
+    known = std::max(known, each.record.sequence());
   }
   std::ranges::sort(found, std::ranges::greater(), [&](const FoundRecord& each) {
-    return std::tuple(trainings[training_of(each.record)].sequence, each.term, written(each));
+    return std::tuple(newest[training_of(each.record)], rank_of(each.record),
+                      each.record.sequence(), each.record.iteration());
   });
 }
 
@@ -212,6 +204,10 @@ Digest model_of(const record::CheckpointFile& record) {
 std::uint64_t term_of(const std::string& session) {
   const auto origin = MasterSession::origin_of(session);
   return origin ? origin->term : 0;
+}
+
+std::uint64_t rank_of(const record::CheckpointFile& record) {
+  return record.has_rank() ? record.rank() : term_of(record.session());
 }
 
 TrainingId training_of(const record::CheckpointFile& record) {

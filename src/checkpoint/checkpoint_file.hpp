@@ -38,13 +38,11 @@ Result<void> write_record(const std::filesystem::path& path, const record::Check
                           CheckpointFiles& files = disk_files());
 
 // The records of a prefix that are whole. Those of the training that was written last come first,
-// and of one training those of its latest master, the newest first: an earlier master, which has
-// lost the job, may have written after it. What is damaged goes to `damaged`.
+// and of one training those of its latest writer, the newest first: a master that has lost the job
+// may have written after its successor. What is damaged goes to `damaged`.
 struct FoundRecord {
   std::filesystem::path path;
   record::CheckpointFile record;
-  // Of the master that wrote it; without one, of the latest before it. 0: there was none.
-  std::uint64_t term = 0;
 };
 struct DamagedRecord {
   std::filesystem::path path;
@@ -81,6 +79,8 @@ Digest model_of(const record::CheckpointFile& record);
 TrainingId training_of(const record::CheckpointFile& record);
 // Of the master whose session's state this is; 0: it is nobody's.
 std::uint64_t term_of(const std::string& session);
+// Of two writers of one training the later has the higher.
+std::uint64_t rank_of(const record::CheckpointFile& record);
 // Error: kMismatch.
 Result<void> check_owner(const FoundRecord& found, const CheckpointOwner& owner);
 // Whether a solver of this type goes on with the checkpoint's histories. Error: kMismatch.

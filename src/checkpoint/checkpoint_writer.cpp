@@ -44,7 +44,12 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
   training_ = training;
   disk_.sweep(prefix_ + "_iter_");
   const std::vector<FoundRecord> all = find_records(prefix_, nullptr, disk_);
-  for (const FoundRecord& each : all) sequence_ = std::max(sequence_, each.record.sequence());
+  for (const FoundRecord& each : all) {
+    sequence_ = std::max(sequence_, each.record.sequence());
+    if (training_of(each.record) == training) {
+      rank_min_ = std::max(rank_min_, rank_of(each.record) + 1);
+    }
+  }
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
     return training_of(each.record) != training;
   });
@@ -86,6 +91,7 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   record.set_training_low(training_.low);
   record.set_iteration(iteration);
   record.set_session(parts.session);
+  record.set_rank(std::max(rank_min_, term_of(parts.session)));
   if (solver_.random_seed() >= 0) record.set_random_seed(solver_.random_seed());
   record.set_solver_type(solver_.type());
   record.set_finite(true);
@@ -105,15 +111,13 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   return {};
 }
 
-// What a later master of the training has written stays.
+// What a later writer of the training has written stays.
 Result<void> CheckpointWriter::check_earlier(const record::CheckpointFile& there,
                                              const record::CheckpointFile& record) const {
-  const std::uint64_t term = term_of(record.session());
-  const bool is_later = term != 0 && term_of(there.session()) > term;
-  if (!is_later || training_of(there) != training_) return {};
+  if (training_of(there) != training_ || rank_of(there) <= rank_of(record)) return {};
   return Error{ErrorCode::kSuperseded,
-               fmt::format("'{}' is of a master that has taken over from this one: it stays, and "
-                           "the snapshot of iteration {} is not written",
+               fmt::format("'{}' is of one that has taken over this training: it stays, and the "
+                           "snapshot of iteration {} is not written",
                            record_path(prefix_, record.iteration()).string(),
                            record.iteration())};
 }

@@ -35,7 +35,7 @@ class CheckpointWriter {
   // Error: kCannotWrite.
   Result<void> check_writable() const { return files_.check_writable(); }
   // Errors: kCannotWrite; kNotFinite for weights that are not, of which nothing is written;
-  // kSuperseded where a later master has written this iteration; those of reading back what was
+  // kSuperseded where a later one has written this iteration; those of reading back what was
   // written.
   Result<void> write(const SnapshotParts& parts);
   // The same; one that cannot be written to its place goes to a folder for temporary files, which
@@ -70,6 +70,7 @@ class CheckpointWriter {
   SnapshotRescue rescue_;
   TrainingId training_;
   std::uint64_t sequence_ = 0;             // the highest that is known of
+  std::uint64_t rank_min_ = 0;             // above what its training had when this began
   bool warned_of_other_ = false;
   std::map<std::uint64_t, Score> scores_;  // of tests since the last checkpoint
   std::uint64_t last_iteration_ = 0;       // of the last checkpoint

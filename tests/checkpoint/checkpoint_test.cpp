@@ -314,15 +314,27 @@ TEST_CASE("What a master writes that has lost the job is older than its successo
   const auto refused = write_of(session_of_term(5), *earlier, 104, 0.5F);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kSuperseded);
-  CHECK(refused.error().message.find("taken over from this one") != std::string::npos);
+  CHECK(refused.error().message.find("taken over this training") != std::string::npos);
   CHECK(place.newest()->model.layer(0).blobs(0).data(0) == 1.0F);
 
-  // One process goes on from there, without a master, and a cluster from that.
-  write(*place.writer_of(training), 120);
+}
+
+TEST_CASE("Newest is what the latest writer has written, with a master or without") {
+  const Place place;
+  const TrainingId training{1, 1};
+  const RotationRules one{1, false};
+  const auto first = place.writer_of(training, one);
+  REQUIRE(write_of(session_of_term(7), *first, 100));
+  // One process, without a master, and a master whose clock is behind the first one's.
+  write(*place.writer_of(training, one), 120);
   CHECK(place.newest_of(training) == 120);
-  REQUIRE(write_of(session_of_term(8), *later, 110));
-  CHECK(place.newest_of(training) == 110);
-  REQUIRE(write_of(session_of_term(8), *later, 120));
+  CHECK_FALSE(write_of(session_of_term(7), *first, 120));
+  const auto third = place.writer_of(training, one);
+  for (const std::int64_t iteration : {110, 120}) {
+    REQUIRE(write_of(session_of_term(4), *third, iteration));
+    CHECK(place.newest_of(training) == iteration);
+  }
+  REQUIRE(write_of(session_of_term(7), *first, 130));
   CHECK(place.newest_of(training) == 120);
 }
 

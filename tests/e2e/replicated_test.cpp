@@ -74,7 +74,7 @@ TEST_CASE("a redis-server that loses steps and weights loses no iteration") {
 }
 
 TEST_CASE("a worker that joins a long training reads the weights and trains with the others") {
-  const std::uint64_t iterations = 1500;
+  const std::uint64_t iterations = 5000;  // the first alone takes a second for 1,500
   Cluster cluster(iterations, with_rows());
   Process& master = cluster.start_master(test::joined(replicated(true), {"--workers", "1:3"}));
   const std::string address = cluster.address();

@@ -67,25 +67,35 @@ TEST_CASE("The log of a training that diverges can be read, too") {
   CHECK_NOTHROW(CaffeLogParser::parse(train.errors));
 }
 
-// Without its years, Caffe's own log is one of its time.
-TEST_CASE("The loss of a test net without one is 0") {
+TEST_CASE("The loss of a test net without one is 0, and one that is read again counts") {
+  const bool has_loss = GENERATE(false, true);
   Context place;
-  const std::string net = place.write("net.prototxt", R"(
-      layer { name: "data" type: "DummyData" top: "data"
-              dummy_data_param { shape { dim: 2 dim: 3 } } }
+  std::string layers = R"(
+      layer { name: "data" type: "DummyData" top: "data" dummy_data_param {
+              shape { dim: 2 dim: 3 } data_filler { type: "constant" value: 0.5 } } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
               inner_product_param { num_output: 2 } }
       layer { name: "sum" type: "Reduction" bottom: "ip" top: "sum" loss_weight: 1
-              include { phase: TRAIN } })");
+              include { phase: TRAIN } })";
+  if (has_loss) {
+    layers += R"(
+      layer { name: "held" type: "Reduction" bottom: "data" top: "held" loss_weight: 1
+              include { phase: TEST } }
+      layer { name: "quiet" type: "Silence" bottom: "held" include { phase: TEST } })";
+  }
   const std::string solver = place.write(
-      "solver.prototxt", "net: \"" + net + "\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 2 "
-      "test_iter: 1 test_interval: 2 test_compute_loss: true snapshot_after_train: false");
+      "solver.prototxt", "net: \"" + place.write("net.prototxt", layers) +
+                             "\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 2 test_iter: 1 "
+                             "test_interval: 2 test_compute_loss: true "
+                             "snapshot_after_train: false");
   const Outcome trained = place.run({"speedo", "train", "-solver", solver});
   INFO(trained.errors);
   CHECK(trained.exit_code == 0);
-  CHECK(trained.errors.find("Test loss: 0\n") != std::string::npos);
+  const std::string expected = has_loss ? "Test loss: 3\n" : "Test loss: 0\n";
+  CHECK(trained.errors.find(expected) != std::string::npos);
 }
 
+// Without its years, Caffe's own log is one of its time.
 TEST_CASE("The rules find in a log of Caffe what is there", "[shared]") {
   const auto caffes = shared_fixtures("golden/cli/train.log");
   if (!caffes) SPEEDO_SKIP(no_shared_fixtures("golden/cli/train.log"));

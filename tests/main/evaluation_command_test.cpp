@@ -90,7 +90,7 @@ TEST_CASE("what an evaluation cannot be made of is told before the first batch")
   refused("--labels none.txt", 65, "none.txt");
   refused("--scores ip2,nothing", 64, "no blob 'nothing'");
   refused("--scores ip2", 2, "SCORES,LABELS");
-  refused("--scores ip2,data", 64, "there must be a label");
+  refused("--scores ip2,data", 64, "there must be 10 labels, one for each 3 along axis 1");
   refused("--report-html none/report.html", 73, "none/report.html");
   refused("--report-json none/report.json", 73, "none/report.json");
 }

@@ -74,7 +74,10 @@ TEST_CASE("speedo manual prints the page that is asked for, or that of speedo it
   CHECK(page({"speedo", "manual"}) == ".TH SPEEDO");
   CHECK(page({"speedo", "manual", "run"}) == ".TH SPEEDO-RUN");
   CHECK(place.run({"speedo", "manual", "run", "--folder", "."}).exit_code == 2);
-  CHECK(place.run({"speedo", "manual", "--folder", place.file("missing")}).exit_code == 73);
+  CHECK(place.run({"speedo", "manual", "--folder", place.file("new/man1")}).exit_code == 0);
+  CHECK(place.read("new/man1/speedo.1").starts_with(".TH SPEEDO"));
+  const std::string below_a_file = place.write("file", "") + "/man1";
+  CHECK(place.run({"speedo", "manual", "--folder", below_a_file}).exit_code == 73);
 }
 
 TEST_CASE("speedo config tells each value and where it comes from") {

@@ -35,6 +35,7 @@ struct TestScores {
   // The first score that an Accuracy layer made, and the weighted loss; NaN if the net has none.
   float accuracy = std::numeric_limits<float>::quiet_NaN();
   float loss = std::numeric_limits<float>::quiet_NaN();
+  bool has_loss = false;  // else the loss is NaN for that reason
 };
 
 // Runs `iterations` forward passes of a TEST net. Every test begins at batch 0, so that tests of

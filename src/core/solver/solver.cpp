@@ -264,11 +264,7 @@ Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
 }
 
 void Solver::Impl::log_test(const TestScores& scores) const {
-  if (param.test_compute_loss()) {
-    const bool has_loss = std::ranges::any_of(
-        scores.scores, [](const auto& each) { return each.loss_weight != 0.0F; });
-    SPEEDO_INFO("Test loss: {}", has_loss ? number_text(scores.loss) : "0");
-  }
+  if (param.test_compute_loss()) SPEEDO_INFO("Test loss: {}", loss_text(scores));
   log_outputs("Test", scores.scores);
 }
 

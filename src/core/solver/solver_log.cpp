@@ -50,4 +50,8 @@ std::string number_text(float value) {
   return fmt::format("{:g}", value);
 }
 
+std::string loss_text(const TestScores& scores) {
+  return scores.has_loss ? number_text(scores.loss) : "0";
+}
+
 }  // namespace speedo

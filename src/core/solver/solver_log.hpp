@@ -39,4 +39,7 @@ void for_each_shown(const std::vector<TestScores::Score>& scores, const OutputLi
 // A NaN is "nan", whatever its sign bit; minus infinity is "-1e999", which every parser reads so.
 std::string number_text(float value);
 
+// The weighted loss of a test; of a net without one 0, as in Caffe.
+std::string loss_text(const TestScores& scores);
+
 }  // namespace speedo

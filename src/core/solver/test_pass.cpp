@@ -89,7 +89,8 @@ Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()
   const auto passes = static_cast<float>(result.passes);
   for (TestScores::Score& score : result.scores) score.value /= passes;
   result.accuracy = first_accuracy(net, result.scores);
-  if (result.passes > 0 && has_loss(net)) result.loss = loss / passes;
+  result.has_loss = has_loss(net);
+  if (result.passes > 0 && result.has_loss) result.loss = loss / passes;
   return result;
 }
 

@@ -127,9 +127,10 @@ Result<WindowShape> window_shape(const caffe::WindowDataParameter& window,
   shape.square = window.crop_mode() == "square";
   shape.mirror = transform.mirror();
   shape.scale = window.scale();
-  if (transform.has_scale()) {
-    SPEEDO_WARN("transform_param {{ scale }} is not for a WindowData layer, as in Caffe: its "
-                "values are multiplied by window_data_param {{ scale }}, {:g} here",
+  if (transform.scale() != 1.0F) {
+    SPEEDO_WARN("A WindowData layer does not use transform_param {{ scale }}, as in Caffe, where "
+                "the scale of old nets is moved to: its values are multiplied by "
+                "window_data_param {{ scale }}, {:g} here",
                 shape.scale);
   }
   shape.mean_values.assign(transform.mean_value().begin(), transform.mean_value().end());

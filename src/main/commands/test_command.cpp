@@ -61,7 +61,7 @@ void log_batch(int batch, const Net& net) {
 }
 
 void log_means(const TestScores& scores) {
-  SPEEDO_INFO("Loss: {}", number_text(scores.loss));
+  SPEEDO_INFO("Loss: {}", loss_text(scores));
   const auto show = [](int, const TestScores::Score& score) {
     std::string weighted;
     if (score.loss_weight != 0.0F) {
