@@ -62,6 +62,11 @@ void StoreServer::execute(const KvPtr& operation) {
     due.strike();
     restart(due.what, Instant{0});
   }
+  if (!operation->may_be_done_by(incarnation_)) {
+    operation->server = incarnation_;
+    return operation->complete(another_incarnation(*operation));
+  }
+  const std::uint64_t only_server = std::exchange(operation->only_server, 0);
   const bool by_master = operation->kind == KvOperation::Kind::kSet ||
                          operation->kind == KvOperation::Kind::kErase;
   if (ignores_fences && by_master && operation->master) {
@@ -73,6 +78,7 @@ void StoreServer::execute(const KvPtr& operation) {
     map_.submit(operation);
   }
   operation->server = incarnation_;
+  operation->only_server = only_server;
   if (on_done) on_done(*operation);
   if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }

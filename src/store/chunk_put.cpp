@@ -15,6 +15,7 @@ KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
   operation->key = where.names.chunk(where.term, where.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = where.expiry_seconds;
+  operation->only_server = where.only_server;
   operation->make_head = [version = where.version, chunk,
                           codec = where.codec](std::span<const std::byte> body) {
     return encode_chunk_head(

@@ -20,6 +20,7 @@ struct ChunkDestination {
   std::uint64_t version = 0;
   CodecKind codec = CodecKind::kNone;
   std::uint32_t expiry_seconds = 0;  // 0: never
+  std::uint64_t only_server = 0;     // see KvOperation
 };
 
 // Queues the writing of a chunk, whose checksum is made on its way. `bytes` belong to the operation

@@ -64,6 +64,7 @@ bool ChunkWriter::is_own(const RecordManifest& manifest) const {
 
 Result<void> ChunkWriter::choose_slot() {
   const std::uint64_t term = manifest_.info.term;
+  track_ = {};
   {
     const std::lock_guard lock(shared_->mutex);
     const auto found = shared_->tracks.find(key_);
@@ -76,10 +77,11 @@ Result<void> ChunkWriter::choose_slot() {
     track_.chunks = 0;
   }
   // A server that came back without its last second shows an older manifest, which a master that
-  // dies before it can publish again leaves to its successor: what it names must not be written to.
+  // dies before it can publish again leaves to its successor: what it names must not be written to,
+  // even if the server restarts within this put. Of other servers' chunks that cannot be told.
   const bool is_masters = term != 0;
   if (!track_.known || is_masters) {
-    auto old = read_manifest(*shared_, key_);
+    auto old = read_manifest(*shared_, key_, is_masters ? &chosen_on_ : nullptr);
     if (old) {
       track_.known = is_own(*old);
       track_.slot = old->slot;
@@ -114,13 +116,20 @@ void ChunkWriter::write_encoded(std::size_t chunk, std::span<const std::byte> by
   if (!error_) submit_chunk(chunk, bytes);
 }
 
+bool ChunkWriter::is_with_manifest(std::size_t chunk) const {
+  const KeyValue& map = *shared_->map;
+  const std::string key = names_.chunk(manifest_.info.term, manifest_.slot, chunk);
+  return map.parts() == 1 || map.part_of(key) == map.part_of(names_.manifest());
+}
+
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
   const ChunkDestination where{.names = names_,
                                .term = manifest_.info.term,
                                .slot = manifest_.slot,
                                .version = manifest_.info.version,
                                .codec = manifest_.info.codec,
-                               .expiry_seconds = policy_.expiry_seconds};
+                               .expiry_seconds = policy_.expiry_seconds,
+                               .only_server = is_with_manifest(chunk) ? chosen_on_ : 0};
   chunks_[chunk] = put_chunk(*shared_->map, where, chunk, bytes);
 }
 
@@ -174,18 +183,40 @@ Result<void> ChunkWriter::write_manifest() {
                                 .bytes = static_cast<std::uint32_t>(chunks_[chunk]->body.size()),
                                 .server = static_cast<std::uint32_t>(server_of(chunk))});
   }
-  SPEEDO_ASSIGN(manifest_server_, put_manifest(*shared_, key_, manifest_, first_slot_));
+  SPEEDO_ASSIGN(manifest_server_,
+                put_manifest(*shared_, key_, manifest_, first_slot_, chosen_on_));
   return {};
 }
 
-Result<void> ChunkWriter::finish_record() {
+// What the manifest's server shows since it has restarted may name the slot that was chosen: all
+// chunks go out again, into another one.
+Result<void> ChunkWriter::choose_anew() {
+  for (const KvPtr& chunk : chunks_) chunk->wait();
+  SPEEDO_TRY(choose_slot());
+  for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
+    submit_chunk(chunk, chunks_[chunk]->body);
+  }
+  return {};
+}
+
+// True if the record is there, false if servers have lost chunks meanwhile. Error: kMismatch if the
+// manifest's server has restarted.
+Result<bool> ChunkWriter::try_finish() {
   SPEEDO_TRY(wait_for_puts(chunks_));
+  SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
+  SPEEDO_TRY(write_manifest());
+  SPEEDO_ASSIGN(const Incarnations now, look_at_servers());
+  SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks(now));
+  return !lost;
+}
+
+Result<void> ChunkWriter::finish_record() {
   for (int attempt = 0; attempt < kStoreAttemptsMax; ++attempt) {
-    SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
-    SPEEDO_TRY(write_manifest());
-    SPEEDO_ASSIGN(const Incarnations now, look_at_servers());
-    SPEEDO_ASSIGN(const bool lost, rewrite_lost_chunks(now));
-    if (!lost) return {};
+    const Result<bool> done = try_finish();
+    if (done && *done) return {};
+    if (done) continue;
+    if (done.error().code != ErrorCode::kMismatch) return done.error();
+    if (attempt + 1 < kStoreAttemptsMax) SPEEDO_TRY(choose_anew());
   }
   return Error{ErrorCode::kUnavailable,
                "the store restarts faster than record '" + key_ + "' can be written"};
@@ -218,11 +249,15 @@ bool ChunkWriter::replaces_earlier() const {
 // and those behind this record's end if earlier ones were longer. A higher term's and a later
 // writer's stay: they may live.
 void ChunkWriter::record_visible() {
-  if (replaces_earlier()) erase_replaced(*shared_, key_, track_);
+  if (replaces_earlier()) erase_replaced(*shared_, key_, track_, manifest_server_);
   if (track_.chunks > chunks_.size()) {
     erase_chunks(*shared_, key_,
-                 {manifest_.info.term, first_slot_, first_slot_ + policy_.slots, chunks_.size(),
-                  track_.chunks});
+                 {.term = manifest_.info.term,
+                  .first_slot = first_slot_,
+                  .end_slot = first_slot_ + policy_.slots,
+                  .first_chunk = chunks_.size(),
+                  .end_chunk = track_.chunks,
+                  .only_server = manifest_server_});
   }
   track_ = RecordTrack{};
   track_.known = true;
@@ -236,9 +271,11 @@ void ChunkWriter::record_visible() {
 // it reads this one's last, which can even be this very one: if its manifest arrived, but not the
 // answer to it.
 void ChunkWriter::record_refused() {
-  ChunkGarbage garbage{manifest_.info.term, first_slot_, first_slot_ + policy_.slots, 0,
-                       std::max(track_.chunks, chunks_.size())};
-  const auto visible = read_manifest(*shared_, key_);
+  ChunkGarbage garbage{.term = manifest_.info.term,
+                       .first_slot = first_slot_,
+                       .end_slot = first_slot_ + policy_.slots,
+                       .end_chunk = std::max(track_.chunks, chunks_.size())};
+  const auto visible = read_manifest(*shared_, key_, &garbage.only_server);
   if (visible && is_own(*visible)) {
     if (visible->slot == manifest_.slot) return;
     garbage.first_slot = manifest_.slot;

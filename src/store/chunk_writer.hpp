@@ -26,8 +26,10 @@ class ChunkWriter : public RecordWriter {
  private:
   Result<void> announce_term();
   Result<void> choose_slot();
+  Result<void> choose_anew();
   bool is_own(const RecordManifest& manifest) const;
   bool replaces_earlier() const;
+  bool is_with_manifest(std::size_t chunk) const;
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
   // By server: the incarnation that was met last.
   using Incarnations = std::vector<std::uint64_t>;
@@ -36,6 +38,7 @@ class ChunkWriter : public RecordWriter {
   Incarnations newest_incarnations() const;
   Result<Incarnations> look_at_servers() const;
   Result<void> write_manifest();
+  Result<bool> try_finish();
   Result<void> finish_record();
   void record_visible();
   void record_refused();
@@ -49,6 +52,8 @@ class ChunkWriter : public RecordWriter {
   RecordTrack track_;           // as of before this put
   std::optional<Error> error_;  // it cannot be put
   std::vector<KvPtr> chunks_;
+  // The incarnation that showed the manifest by which a master's slot was chosen; else 0.
+  std::uint64_t chosen_on_ = 0;
   std::uint64_t manifest_server_ = 0;  // the incarnation that took the manifest
 };
 

@@ -140,21 +140,25 @@ void RecordTrack::replace(const RecordManifest& old) {
 }
 
 Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
-                                   const RecordManifest& manifest, std::uint32_t first_slot) {
+                                   const RecordManifest& manifest, std::uint32_t first_slot,
+                                   std::uint64_t only_server) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kSet;
   operation->key = RecordKeys(shared.job, key).manifest();
   operation->head = encode_manifest(manifest);
   operation->expiry_seconds = policy_of(key).expiry_seconds;
+  operation->only_server = only_server;
   operation->master = shared.master_of(manifest.info.term, key, first_slot);
   SPEEDO_TRY(execute_fenced(shared, "record '" + std::string(key) + "'", operation));
   return operation->server;
 }
 
-Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key) {
+Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key,
+                                     std::uint64_t* server) {
   const KvPtr operation = get_whole(RecordKeys(shared.job, key).manifest());
   shared.map->submit(operation);
   operation->wait();
+  if (server != nullptr) *server = operation->server;
   return take_manifest(shared, key, *operation);
 }
 
@@ -221,11 +225,14 @@ Result<void> ChunkedStore::erase_in_turn(std::string_view key, std::uint64_t ele
 void ChunkedStore::erase_unfinished(std::string_view key, std::uint64_t element_count,
                                     std::uint32_t first_slot) {
   const std::uint64_t term = shared_->term;
-  const auto visible = read_manifest(*shared_, key);
+  ChunkGarbage garbage{.term = term,
+                       .first_slot = first_slot,
+                       .end_slot = first_slot + kRecordSlots,
+                       .end_chunk = chunk_count(element_count)};
+  const auto visible = read_manifest(*shared_, key, &garbage.only_server);
   if (!visible && visible.error().code != ErrorCode::kNotFound) return;
   if (visible && visible->is_of(term, first_slot)) return;
-  erase_chunks(*shared_, key,
-               {term, first_slot, first_slot + kRecordSlots, 0, chunk_count(element_count)});
+  erase_chunks(*shared_, key, garbage);
 }
 
 Result<void> ChunkedStore::erase_record(std::string_view key, std::uint64_t element_count,

@@ -122,11 +122,14 @@ Result<void> erase_fenced(StoreShared& shared, const std::string& what,
                           std::vector<std::string> keys, const std::optional<KvMaster>& master);
 
 // Makes a manifest the record's; gives the incarnation of the server that took it. `first_slot`:
-// see StoreShared::master_of().
+// see StoreShared::master_of(); `only_server`: see KvOperation.
 Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
-                                   const RecordManifest& manifest, std::uint32_t first_slot = 0);
+                                   const RecordManifest& manifest, std::uint32_t first_slot = 0,
+                                   std::uint64_t only_server = 0);
 
-// The manifest of record `key`. Errors: kNotFound, kCorrupt and those of the map.
-Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key);
+// The manifest of record `key`, and which incarnation of its server has shown it, if that is asked
+// for. Errors: kNotFound, kCorrupt and those of the map.
+Result<RecordManifest> read_manifest(StoreShared& shared, std::string_view key,
+                                     std::uint64_t* server = nullptr);
 
 }  // namespace speedo

@@ -22,6 +22,11 @@ void abandon(std::span<const KvPtr> operations) {
   }
 }
 
+Error another_incarnation(const KvOperation& operation) {
+  const std::string& key = operation.keys.empty() ? operation.key : operation.keys.front();
+  return {ErrorCode::kMismatch, "the server of '" + key + "' has restarted"};
+}
+
 KvPtr get_whole(std::string key) {
   auto operation = std::make_shared<KvOperation>();
   operation->kind = KvOperation::Kind::kGetWhole;

@@ -55,6 +55,9 @@ class KvOperation {
   std::string text;
   std::size_t start_bytes = 0;
   std::uint32_t expiry_seconds = 0;  // kSet: 0 for never
+  // kSet, kErase: done by this incarnation alone, kMismatch from another one; 0: by any. Where
+  // another server may answer in its place (Redis Cluster, Sentinel) it is not heeded.
+  std::uint64_t only_server = 0;
   // kSet, kErase: done only if no higher term is stored, and no later writer, in one atomic step.
   // `text` then holds the answer, as it does of kClaim and kRelease; see decode_answer().
   std::optional<KvMaster> master;
@@ -67,6 +70,8 @@ class KvOperation {
   std::optional<Error> error;
   std::uint64_t server = 0;  // which incarnation of which server answered
 
+  // Whether an incarnation that answers as `met` may do it.
+  bool may_be_done_by(std::uint64_t met) const { return only_server == 0 || only_server == met; }
   bool has_answer() const { return master.has_value(); }
   bool is_read() const {
     return kind == Kind::kGetExact || kind == Kind::kGetWhole || kind == Kind::kGetStart;
@@ -111,6 +116,9 @@ class KeyValue {
 // Their results are no longer wanted, and the memory they point to is: waits until nothing touches
 // it. Null: none was submitted.
 void abandon(std::span<const KvPtr> operations);
+
+// What an operation meets that is not for this server's incarnation.
+Error another_incarnation(const KvOperation& operation);
 
 // These keys in groups of one server each, in the order of the servers; none is empty.
 std::vector<std::vector<std::string>> by_part(const KeyValue& map, std::vector<std::string> keys);

@@ -155,6 +155,7 @@ Result<MasterAnswer> decode_answer(std::string_view text) {
 }
 
 bool took_effect(const KvOperation& operation) {
+  if (operation.error) return false;
   if (!operation.master) return true;
   const auto answer = decode_answer(operation.text);
   return answer && answer->kind == MasterAnswer::Kind::kDone;

@@ -63,7 +63,7 @@ MasterAnswer judge_claim(const KvMaster& master, const MasterRecord& stored);
 std::string encode_answer(const MasterAnswer& answer);
 // Error: kInternal, not an answer.
 Result<MasterAnswer> decode_answer(std::string_view text);
-// Of a completed operation: that no rule refused it.
+// Of a completed operation: that it was done, and no rule refused it.
 bool took_effect(const KvOperation& operation);
 
 // Submits an operation of a master and waits. Errors: kSuperseded, naming the new master ("WHAT of

@@ -10,6 +10,9 @@ namespace speedo {
 void MemoryKeyValue::submit(KvPtr operation) {
   operation->server = incarnation_;
   operation->error.reset();
+  if (!operation->may_be_done_by(operation->server)) {
+    return operation->complete(another_incarnation(*operation));
+  }
   switch (operation->kind) {
     case KvOperation::Kind::kSet:
       set(*operation);

@@ -14,10 +14,14 @@ struct ChunkGarbage {
   std::uint32_t first_slot = 0, end_slot = 0;
   std::size_t first_chunk = 0, end_chunk = 0;
   std::size_t stride = 1;  // only each so many-th
+  // The incarnation of the manifest's server that knows of it: one without its last second may name
+  // them again. 0: any.
+  std::uint64_t only_server = 0;
 };
 
-// Of another term, which a put has replaced.
-void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track);
+// Of another term, which a put has replaced; `server`: the incarnation that took its manifest.
+void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track,
+                    std::uint64_t server);
 
 // Removes them. What cannot be removed stays until clear(), with a warning.
 void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);

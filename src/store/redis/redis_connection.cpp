@@ -203,7 +203,13 @@ void RedisConnection::encode_requests() {
     Queued entry = std::move(waiting_.front());
     waiting_.pop_front();
     // As of now: what a server answered before it restarted must not pass for the next one's.
-    entry.operation().server = server_ != 0 ? server_ : incarnations_->load();
+    KvOperation& operation = entry.operation();
+    operation.server = server_ != 0 ? server_ : incarnations_->load();
+    if (is_one_server() && !operation.may_be_done_by(operation.server)) {
+      failures_ = 0;
+      finish(entry, another_incarnation(operation));
+      continue;
+    }
     entry.awaits_asking = entry.task.asks;
     sending_.emplace_back(entry.task.operation, entry.task.asks);
     in_flight_bytes_ += entry.bytes;

@@ -83,6 +83,9 @@ class RedisConnection {
   std::optional<Error> error_in(const ReplyReader::Reply& reply, KvOperation& operation);
   void done_with_front(std::optional<Error> error);
   void connection_failed(Error error);
+  bool is_one_server() const {
+    return !options_.address.is_cluster && options_.address.primary.empty();
+  }
   void give_back(Queued& entry, const RedisRefusal& refusal);
   void give_back_all(const Error& error);
   void warn_of(const Error& error);
