@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include <speedo/store/layout.hpp>
 
 #include "store/store_under_test.hpp"
+#include "store/striking_map.hpp"
 
 namespace speedo::test {
 namespace {
@@ -38,27 +38,6 @@ RecordInfo read_weights(RecordStore& store, std::size_t count) {
   REQUIRE((values == pattern(count, info->version)));
   return *info;
 }
-
-// A map whose user stands still before one of its erasures, while others go on.
-class StandingStill : public KeyValue {
- public:
-  StandingStill(std::shared_ptr<KeyValue> map, int erasure, std::function<void()> meanwhile)
-      : map_(std::move(map)), left_(erasure), meanwhile_(std::move(meanwhile)) {}
-  void submit(KvPtr operation) override {
-    if (operation->kind == KvOperation::Kind::kErase && left_-- == 0) meanwhile_();
-    map_->submit(std::move(operation));
-  }
-  Result<std::vector<std::string>> list(std::string_view prefix) override {
-    return map_->list(prefix);
-  }
-  std::size_t parts() const override { return map_->parts(); }
-  std::size_t part_of(std::string_view key) const override { return map_->part_of(key); }
-
- private:
-  const std::shared_ptr<KeyValue> map_;
-  int left_;
-  const std::function<void()> meanwhile_;
-};
 
 // Whether the chunk is there, of a map the test sees into.
 bool has(MemoryKeyValue& map, const std::string& key) {
@@ -161,9 +140,11 @@ TEST_CASE("a master that stands still while it clears erases nothing of its succ
     require(successor->put_blob("job", "new"));
   };
   // Its first put tells each server but the first of its term, with an erasure of nothing.
-  const int before = static_cast<int>(store.map()->parts()) - 1;
-  ChunkedStore old(std::make_shared<StandingStill>(store.map(), before + erasure, take_over),
-                   "test");
+  int left = static_cast<int>(store.map()->parts()) - 1 + erasure;
+  const auto is_erasure = [&](const KvOperation& operation) {
+    return operation.kind == KvOperation::Kind::kErase && left-- == 0;
+  };
+  ChunkedStore old(std::make_shared<StrikingMap>(store.map(), is_erasure, take_over), "test");
   old.fence(5);
   require(put(old, weights_key(), info_of(1, 10), pattern(10, 1)));
   require(old.put_blob("job", "old"));

@@ -2,11 +2,11 @@
 // again stays whole, or a master that dies now would leave nothing to its successor.
 
 #include <functional>
-#include <utility>
 
 #include <speedo/store/layout.hpp>
 
 #include "store/store_under_test.hpp"
+#include "store/striking_map.hpp"
 #include "support/poll.hpp"
 
 namespace speedo::test {
@@ -48,26 +48,6 @@ void check_put(ParameterStore& store, ParameterStore& successors,
   CHECK(version_read(successors) == version);
 }
 
-// Calls `strike` once, before the first erasure of chunks.
-class BeforeErase : public KeyValue {
- public:
-  BeforeErase(std::shared_ptr<KeyValue> map, std::function<void()> strike)
-      : map_(std::move(map)), strike_(std::move(strike)) {}
-  void submit(KvPtr operation) override {
-    const bool is_due = operation->kind == KvOperation::Kind::kErase && !operation->keys.empty();
-    if (is_due && strike_) std::exchange(strike_, nullptr)();
-    map_->submit(std::move(operation));
-  }
-  Result<std::vector<std::string>> list(std::string_view prefix) override {
-    return map_->list(prefix);
-  }
-  bool has_struck() const { return !strike_; }
-
- private:
-  const std::shared_ptr<KeyValue> map_;
-  std::function<void()> strike_;
-};
-
 }  // namespace
 
 TEST_CASE("a put spares what a map shows again that has lost the last versions", "[store]") {
@@ -94,11 +74,15 @@ TEST_CASE("what a put replaces stays where the server goes back before it is rem
   earlier.fence(kPutTerm - 1);
   put_version(earlier, 1);
   const MemoryImage saved = map->image();
-  const auto before_erasure = std::make_shared<BeforeErase>(map, [&] { map->set_image(saved); });
-  ChunkedStore store(before_erasure, "test");
+  const auto erases = [](const KvOperation& operation) {
+    return operation.kind == KvOperation::Kind::kErase && !operation.keys.empty();
+  };
+  const auto striking =
+      std::make_shared<StrikingMap>(map, erases, [&] { map->set_image(saved); });
+  ChunkedStore store(striking, "test");
   store.fence(kPutTerm);
   put_version(store, 2);
-  CHECK(before_erasure->has_struck());
+  CHECK(striking->has_struck());
   CHECK(version_read(successors) == 1);
 }
 

@@ -1,6 +1,5 @@
 // A job that is spread over several servers, of which each may lose what it holds.
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,31 +11,12 @@
 #include "store/chunk_range.hpp"
 #include "store/sharded_key_value.hpp"
 #include "store/store_under_test.hpp"
+#include "store/striking_map.hpp"
 
 namespace speedo::test {
 namespace {
 
 constexpr std::size_t kSpreadCount = 5 * kChunkElements + 100;
-
-// Does something once, before a key that begins so is set.
-class BeforeSet : public KeyValue {
- public:
-  BeforeSet(std::shared_ptr<KeyValue> map, std::string start, std::function<void()> strike)
-      : map_(std::move(map)), start_(std::move(start)), strike_(std::move(strike)) {}
-  void submit(KvPtr operation) override {
-    const bool is_it = operation->kind == KvOperation::Kind::kSet && operation->key == start_;
-    if (is_it && strike_) std::exchange(strike_, nullptr)();
-    map_->submit(std::move(operation));
-  }
-  Result<std::vector<std::string>> list(std::string_view prefix) override {
-    return map_->list(prefix);
-  }
-
- private:
-  const std::shared_ptr<KeyValue> map_;
-  const std::string start_;
-  std::function<void()> strike_;
-};
 
 struct Spread {
   std::vector<std::shared_ptr<MemoryKeyValue>> servers;
@@ -100,14 +80,15 @@ TEST_CASE("a server that loses its data while a record is written gets it again"
   const std::size_t loser = GENERATE(0U, 1U, 2U);
   CAPTURE(loser);
   Spread spread(3);
-  bool struck = false;
-  spread.first = std::make_shared<BeforeSet>(spread.servers[0], "speedo:{job}:weights:m", [&] {
-    spread.servers[loser]->set_image({});
-    struck = true;
-  });
+  const auto sets_manifest = [](const KvOperation& operation) {
+    return operation.kind == KvOperation::Kind::kSet && operation.key == "speedo:{job}:weights:m";
+  };
+  const auto striking = std::make_shared<StrikingMap>(
+      spread.servers[0], sets_manifest, [&] { spread.servers[loser]->set_image({}); });
+  spread.first = striking;
   ChunkedStore store = spread.store();
   require(put(store, "weights", info_of(1, kSpreadCount), pattern(kSpreadCount, 1)));
-  REQUIRE(struck);
+  REQUIRE(striking->has_struck());
   std::vector<float> target(kSpreadCount);
   require(get(store, "weights", kModel, target));
   CHECK(target == pattern(kSpreadCount, 1));
