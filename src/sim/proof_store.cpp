@@ -29,7 +29,7 @@ bool is_contribution(const KvOperation& operation) {
 }  // namespace
 
 // Whether anything of what was there is gone, or older.
-bool StoreServer::lose(MemoryImage survivors) {
+bool StoreServer::come_back_with(MemoryImage survivors) {
   const MemoryImage before = map_.image();
   const bool same = std::ranges::equal(before, survivors, [](const auto& a, const auto& b) {
     return a.first == b.first && *a.second.bytes == *b.second.bytes && a.second.end == b.second.end;
@@ -39,12 +39,12 @@ bool StoreServer::lose(MemoryImage survivors) {
 }
 
 void StoreServer::restart(Survives what, Instant down_time, const FaultMark& mark) {
-  bool lost = false;
-  if (what == Survives::kAllButLastSecond) lost = lose(image_);
-  if (what == Survives::kNothing) lost = lose({});
+  MemoryImage survivors;
+  if (what == Survives::kAll) survivors = map_.image();
+  if (what == Survives::kAllButLastSecond) survivors = image_;
+  const bool lost = come_back_with(std::move(survivors));
   mark.struck();
   if (lost) mark.felt();
-  incarnation_ += 1;
   up_at_ = queue_.now() + down_time;
   down_ = what == Survives::kAll ? mark : FaultMark();
   if (on_restart) on_restart(lost);
@@ -62,11 +62,6 @@ void StoreServer::execute(const KvPtr& operation) {
     due.strike();
     restart(due.what, Instant{0});
   }
-  if (!operation->may_be_done_by(incarnation_)) {
-    operation->server = incarnation_;
-    return operation->complete(another_incarnation(*operation));
-  }
-  const std::uint64_t only_server = std::exchange(operation->only_server, 0);
   const bool by_master = operation->kind == KvOperation::Kind::kSet ||
                          operation->kind == KvOperation::Kind::kErase;
   if (ignores_fences && by_master && operation->master) {
@@ -77,8 +72,7 @@ void StoreServer::execute(const KvPtr& operation) {
   } else {
     map_.submit(operation);
   }
-  operation->server = incarnation_;
-  operation->only_server = only_server;
+  if (!operation->may_be_done_by(operation->server)) return;
   if (on_done) on_done(*operation);
   if (damaged_ && is_contribution(*operation)) damage(operation->key);
 }

@@ -47,7 +47,7 @@ class StoreServer {
   // Executes, up or not.
   void execute(const KvPtr& operation);
   MemoryKeyValue& map() { return map_; }
-  std::uint64_t incarnation() const { return incarnation_; }
+  std::uint64_t incarnation() const { return map_.incarnation(); }
 
   // Writes by masters are then executed whoever has the job: a broken store, for tests.
   bool ignores_fences = false;
@@ -62,12 +62,11 @@ class StoreServer {
     Survives what;
     std::function<void()> strike;
   };
-  bool lose(MemoryImage survivors);
+  bool come_back_with(MemoryImage survivors);
   EventQueue& queue_;
   MemoryKeyValue map_;
   MemoryImage image_;
   Instant up_at_{0};
-  std::uint64_t incarnation_ = 1;
   std::optional<Restart> restart_;
   FaultMark down_;  // of the fault that it is down for
   void damage(const std::string& key);

@@ -6,6 +6,8 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/digest.hpp>
 
+#include "store/chunked_store.hpp"
+
 namespace speedo {
 
 KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
@@ -15,7 +17,8 @@ KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
   operation->key = where.names.chunk(where.term, where.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = where.expiry_seconds;
-  operation->only_server = where.only_server;
+  operation->only_server =
+      only_with_manifest(map, where.names, operation->key, where.manifest_server);
   operation->make_head = [version = where.version, chunk,
                           codec = where.codec](std::span<const std::byte> body) {
     return encode_chunk_head(

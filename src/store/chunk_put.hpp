@@ -19,8 +19,8 @@ struct ChunkDestination {
   std::uint32_t slot = 0;
   std::uint64_t version = 0;
   CodecKind codec = CodecKind::kNone;
-  std::uint32_t expiry_seconds = 0;  // 0: never
-  std::uint64_t only_server = 0;     // see KvOperation
+  std::uint32_t expiry_seconds = 0;   // 0: never
+  std::uint64_t manifest_server = 0;  // the incarnation that it is for; see only_with_manifest()
 };
 
 // Queues the writing of a chunk, whose checksum is made on its way. `bytes` belong to the operation

@@ -116,12 +116,6 @@ void ChunkWriter::write_encoded(std::size_t chunk, std::span<const std::byte> by
   if (!error_) submit_chunk(chunk, bytes);
 }
 
-bool ChunkWriter::is_with_manifest(std::size_t chunk) const {
-  const KeyValue& map = *shared_->map;
-  const std::string key = names_.chunk(manifest_.info.term, manifest_.slot, chunk);
-  return map.parts() == 1 || map.part_of(key) == map.part_of(names_.manifest());
-}
-
 void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> bytes) {
   const ChunkDestination where{.names = names_,
                                .term = manifest_.info.term,
@@ -129,7 +123,7 @@ void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> byt
                                .version = manifest_.info.version,
                                .codec = manifest_.info.codec,
                                .expiry_seconds = policy_.expiry_seconds,
-                               .only_server = is_with_manifest(chunk) ? chosen_on_ : 0};
+                               .manifest_server = chosen_on_};
   chunks_[chunk] = put_chunk(*shared_->map, where, chunk, bytes);
 }
 
@@ -257,7 +251,7 @@ void ChunkWriter::record_visible() {
                   .end_slot = first_slot_ + policy_.slots,
                   .first_chunk = chunks_.size(),
                   .end_chunk = track_.chunks,
-                  .only_server = manifest_server_});
+                  .manifest_server = manifest_server_});
   }
   track_ = RecordTrack{};
   track_.known = true;
@@ -275,7 +269,7 @@ void ChunkWriter::record_refused() {
                        .first_slot = first_slot_,
                        .end_slot = first_slot_ + policy_.slots,
                        .end_chunk = std::max(track_.chunks, chunks_.size())};
-  const auto visible = read_manifest(*shared_, key_, &garbage.only_server);
+  const auto visible = read_manifest(*shared_, key_, &garbage.manifest_server);
   if (visible && is_own(*visible)) {
     if (visible->slot == manifest_.slot) return;
     garbage.first_slot = manifest_.slot;

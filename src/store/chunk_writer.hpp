@@ -29,7 +29,6 @@ class ChunkWriter : public RecordWriter {
   Result<void> choose_anew();
   bool is_own(const RecordManifest& manifest) const;
   bool replaces_earlier() const;
-  bool is_with_manifest(std::size_t chunk) const;
   void submit_chunk(std::size_t chunk, std::span<const std::byte> bytes);
   // By server: the incarnation that was met last.
   using Incarnations = std::vector<std::uint64_t>;

@@ -139,6 +139,12 @@ void RecordTrack::replace(const RecordManifest& old) {
   for (const std::uint32_t each : old.slots) replaced_slots.insert(each - each % kRecordSlots);
 }
 
+std::uint64_t only_with_manifest(const KeyValue& map, const RecordKeys& names,
+                                 const std::string& key, std::uint64_t incarnation) {
+  if (incarnation == 0 || map.parts() == 1) return incarnation;
+  return map.part_of(key) == map.part_of(names.manifest()) ? incarnation : 0;
+}
+
 Result<std::uint64_t> put_manifest(StoreShared& shared, std::string_view key,
                                    const RecordManifest& manifest, std::uint32_t first_slot,
                                    std::uint64_t only_server) {
@@ -229,7 +235,7 @@ void ChunkedStore::erase_unfinished(std::string_view key, std::uint64_t element_
                        .first_slot = first_slot,
                        .end_slot = first_slot + kRecordSlots,
                        .end_chunk = chunk_count(element_count)};
-  const auto visible = read_manifest(*shared_, key, &garbage.only_server);
+  const auto visible = read_manifest(*shared_, key, &garbage.manifest_server);
   if (!visible && visible.error().code != ErrorCode::kNotFound) return;
   if (visible && visible->is_of(term, first_slot)) return;
   erase_chunks(*shared_, key, garbage);

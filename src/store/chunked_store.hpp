@@ -113,6 +113,11 @@ struct RecordPolicy {
 };
 RecordPolicy policy_of(std::string_view key);
 
+// The KvOperation::only_server of an operation on a chunk: `incarnation`, which is of the server of
+// its record's manifest, if `key` lies there too; else 0, as others' incarnations count apart.
+std::uint64_t only_with_manifest(const KeyValue& map, const RecordKeys& names,
+                                 const std::string& key, std::uint64_t incarnation);
+
 // Submits `operation` and waits; with the condition of its master, if it has one. `what` names the
 // thing in an error. Errors: those of the map and of execute_as_master().
 Result<void> execute_fenced(StoreShared& shared, const std::string& what, const KvPtr& operation);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@ class MemoryKeyValue : public KeyValue {
   // a server without all of its data is: answers then come from another incarnation of it.
   MemoryImage image() const;
   void set_image(MemoryImage image);
+  std::uint64_t incarnation() const { return incarnation_; }
 
  private:
   void set(KvOperation& operation);

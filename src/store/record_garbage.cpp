@@ -19,10 +19,10 @@ void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack
                          .first_slot = first,
                          .end_slot = first + slots,
                          .end_chunk = track.replaced_chunks,
-                         .only_server = server};
+                         .manifest_server = server};
     erase_chunks(shared, key, garbage);
     garbage.stride = parts;
-    garbage.only_server = 0;
+    garbage.manifest_server = 0;
     for (std::size_t part = 0; parts > 1 && part < parts; ++part) {
       garbage.first_chunk = part;
       erase_chunks(shared, part_copy_key(part, parts, key), garbage);
@@ -39,12 +39,11 @@ void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage&
       all.push_back(names.chunk(garbage.term, slot, chunk));
     }
   }
-  const std::size_t manifests = shared.map->part_of(names.manifest());
   for (std::vector<std::string>& part : by_part(*shared.map, std::move(all))) {
     auto operation = std::make_shared<KvOperation>();
     operation->kind = KvOperation::Kind::kErase;
-    const bool is_with_manifest = shared.map->part_of(part.front()) == manifests;
-    operation->only_server = is_with_manifest ? garbage.only_server : 0;
+    operation->only_server =
+        only_with_manifest(*shared.map, names, part.front(), garbage.manifest_server);
     operation->keys = std::move(part);
     if (const auto done = execute(*shared.map, operation); !done) {
       SPEEDO_WARN("Old chunks of record '{}' of job '{}' stay in the store: {}", key, shared.job,

@@ -16,7 +16,7 @@ struct ChunkGarbage {
   std::size_t stride = 1;  // only each so many-th
   // The incarnation of the manifest's server that knows of it: one without its last second may name
   // them again. 0: any.
-  std::uint64_t only_server = 0;
+  std::uint64_t manifest_server = 0;
 };
 
 // Of another term, which a put has replaced; `server`: the incarnation that took its manifest.
