@@ -1,6 +1,8 @@
 // What `speedo test` tells of a classifier, beside what the net's own Accuracy layer says.
 
+#include <csignal>
 #include <filesystem>
+#include <string>
 
 #include "main/command_support.hpp"
 
@@ -69,6 +71,25 @@ TEST_CASE("test reports classes, confusion and top-k as text, JSON and a page") 
   const Outcome named = net.test("--scores ip2,label --top-k 1");
   CHECK(named.output.substr(0, 200) == text.output.substr(0, 200));
   CHECK(net.test("").output.find("top-1") == std::string::npos);
+}
+
+TEST_CASE("a test that is stopped says of how many batches its scores are") {
+  Classifier net;
+  Process process = net.place.start(
+      {"/bin/sh", "-c",
+       "cd " + net.place.folder().string() + " && exec " + program("speedo") +
+           " test -model net.prototxt -weights cli_iter_2.caffemodel -iterations 100000000"
+           " --report-json report.json"});
+  REQUIRE(process.says("Batch 2, "));
+  process.signal(SIGINT);
+  const Outcome stopped = Context::finish(process);
+  INFO(stopped.errors);
+  CHECK(stopped.exit_code == 0);
+  const int samples = nlohmann::json::parse(net.place.read("report.json"))["samples"];
+  const std::string sentence =
+      "Stopped after " + std::to_string(samples / 10) + " of 100000000 batches";
+  CHECK(stopped.errors.find(sentence) != std::string::npos);
+  CHECK(net.test("").errors.find("Stopped after") == std::string::npos);
 }
 
 TEST_CASE("what an evaluation cannot be made of is told before the first batch") {

@@ -93,6 +93,10 @@ class TestRun {
     SPEEDO_ASSIGN(TestScores scores, run_test(net_, iterations_, before_each));
     if (scores.passes == iterations_) end_batch();
     SPEEDO_TRY(std::move(evaluated_));
+    if (scores.passes > 0 && scores.passes < iterations_) {
+      SPEEDO_WARN("Stopped after {} of {} batches: the scores, and reports, are of those alone",
+                  scores.passes, iterations_);
+    }
     return scores;
   }
 
