@@ -8,7 +8,7 @@ FILE is what `speedo simulate --calibrate --solver S --write FILE` measured of t
 machine. Here it becomes as many machines as there are nodes, of one worker each, whose steps take
 --step and whose links carry what TCP leaves of the rate. Measured is what rig_speedup.py measures:
 it needs root, and all nodes share this machine's processors, which the plan does not know. One
-store, and a shard on each node, each with and without a codec.
+store, and a shard on each node, each with and without a codec; and replicated updates.
 """
 import argparse
 import json
@@ -28,7 +28,8 @@ VARIANTS = [("one store", [], ""),
             ("one store, bf16", ["--codec", "bf16"], "--codec bf16"),
             ("shards", ["--shards", "{nodes}"], "--shards {nodes}"),
             ("shards, bf16", ["--shards", "{nodes}", "--codec", "bf16"],
-             "--shards {nodes} --codec bf16")]
+             "--shards {nodes} --codec bf16"),
+            ("factors", ["--gradient-only", "--replicated"], "--gradient-only --replicated")]
 
 
 def bytes_per_second(rate):

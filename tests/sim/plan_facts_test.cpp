@@ -147,7 +147,8 @@ TEST_CASE("Schedules are named with their own number") {
 
 TEST_CASE("Gradients alone are contributed by schedules of full deltas of one mini-batch") {
   const auto kind = [](const char* schedule) {
-    const auto made = make_schedule(*parse_plan_schedule(schedule), 2, std::nullopt, true);
+    const auto made = make_schedule(*parse_plan_schedule(schedule), 2, std::nullopt,
+                                    Contributes::kGradients);
     if (!made) CHECK(made.error().code == ErrorCode::kUsage);
     return made ? std::optional(made->update.kind) : std::nullopt;
   };

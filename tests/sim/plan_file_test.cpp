@@ -86,6 +86,9 @@ TEST_CASE("A faulty description is refused with file, line and column") {
       {with_net("buckets = 1\n"), "c.toml:4:11: [net]: buckets must be a list of lists"},
       {with_net("buckets = [[1000, 0]]\n"), "c.toml:4:12: [net]: buckets must be lists of 3"},
       {with_net("buckets = [[1000, 0, -1]]\n"), "c.toml:4:22: "},
+      {with_net("buckets = [[1000, 0, 1, 5]]\n"), "c.toml:4:12: [net]: buckets must be lists of 3"},
+      {with_net("buckets = [[1000, 0, 1, 5, 0, 9, 0.1]]\n"), "4:28: [net]: a bucket's product"},
+      {with_net("buckets = [[1000, 0, 1, 5, 99, 99, 0.1]]\n"), "has a product of 99 x 99"},
       {with_net("buckets = [[1.5, 0, 1]]\n"), "c.toml:4:13: [net]: a bucket has a whole number"},
       {with_net("buckets = [[999, 0, 1]]\n"), "999 parameters together, the net has 1000"},
       {with_net("batches = [[8]]\n"), "c.toml:4:12: [net]: batches must be lists of 2"},
@@ -116,11 +119,16 @@ TEST_CASE("What is written is read back the same") {
   cluster.worker.crowded_seconds = 0.0625;
   cluster.worker.client_bytes_per_second = 1e9;
   cluster.net.buckets = {{.parameters = 50000, .needed = 0.125, .final = 0.875},
-                         {.parameters = 200000, .needed = 0.25, .final = 0.5}};
+                         {.parameters = 200000,
+                          .needed = 0.25,
+                          .final = 0.5,
+                          .factors = {.rows = 20, .height = 1000, .width = 150},
+                          .product = 0.0625}};
   cluster.net.update = 0.0625;
   cluster.net.clips = true;
   cluster.master.merges_ahead = false;
   cluster.master.rule_seconds = 0.75;
+  cluster.master.product_seconds = 0.25;
   cluster.machines[0].mixed = 0.5;
   cluster.net.batches = {{.batch = 20, .times = 1.5}};
   cluster.store.shards = 3;
@@ -138,6 +146,10 @@ TEST_CASE("What is written is read back the same") {
   REQUIRE(again->net.buckets.size() == 2);
   CHECK(again->net.buckets[1].parameters == 200000);
   CHECK(again->net.buckets[1].final == 0.5);
+  CHECK(again->net.buckets[0].factors.rows == 0);
+  CHECK(again->net.buckets[1].factors == cluster.net.buckets[1].factors);
+  CHECK(again->net.buckets[1].product == 0.0625);
+  CHECK(again->master.product_seconds == 0.25);
   CHECK(again->net.clips);
   CHECK(again->master.rule_seconds == 0.75);
   CHECK(again->machines[0].mixed == 0.5);
@@ -239,6 +251,15 @@ TEST_CASE("Flags that contradict each other are refused") {
   SECTION("a recommendation by loss") { flags.train = "s"; }
   SECTION("a chart of it") { flags.svg = "c.svg"; }
   SECTION("gradients beside it") { flags.gradient_only = true; }
+  SECTION("replicas of nothing") {
+    flags.recommend = false;
+    flags.replicated = true;
+  }
+  SECTION("replicas that train") {
+    flags.recommend = false;
+    flags.gradient_only = flags.replicated = true;
+    flags.train = "s";
+  }
   SECTION("a codec, and any") {
     flags.lossy = true;
     flags.codec = "int8";

@@ -43,7 +43,7 @@ RunTimes times_of(const ClusterCosts& cluster, const UpdateSpec& update = {},
   REQUIRE(check(cluster));
   EventQueue queue;
   CostModel costs(queue, cluster, {0}, 1);
-  const Pieces pieces(cluster.net, update);
+  const Pieces pieces(cluster.net, update, 1);
   Contributions contributions;
   const auto run = std::make_shared<PlanRun>(
       RunParts{queue, costs, cluster.net, update, pieces, contributions},
@@ -157,7 +157,7 @@ double merge_seconds(const MergeCase& test) {
   cluster.master.rule_seconds = 1e-9;
   EventQueue queue;
   CostModel costs(queue, cluster, {0}, 1);
-  const Pieces pieces(cluster.net, test.update);
+  const Pieces pieces(cluster.net, test.update, 1);
   Contributions contributions;
   PlanMerger merger({queue, costs, cluster.net, test.update, pieces, contributions});
   contributions.begin(WorkerId{1}, RunId{1}, pieces.count());

@@ -82,7 +82,11 @@ const std::vector<Described> kClusters = {
     {"a large net of inner products", [](ClusterCosts& cluster) {
        cluster.net.parameters = 140000000;
        cluster.net.buckets = {{.parameters = 15000000, .needed = 0.0, .final = 1.0},
-                              {.parameters = 125000000, .needed = 0.35, .final = 0.45}};
+                              {.parameters = 125000000,
+                               .needed = 0.35,
+                               .final = 0.45,
+                               .factors = {.rows = 32, .height = 5000, .width = 25000},
+                               .product = 0.02}};
      }},
     {"a small net", [](ClusterCosts& cluster) {
        cluster.net.parameters = 431080;
@@ -170,7 +174,7 @@ TEST_CASE("No plan is faster than its bound") {
     const auto all = candidates_of(cluster, options.space);
     REQUIRE(all);
     for (const Candidate& each : *all) {
-      CAPTURE(each.schedule.label, each.workers, each.shards, each.gradient_only);
+      CAPTURE(each.schedule.label, each.workers, each.shards, static_cast<int>(each.contributes));
       const auto result = plan_candidate(cluster, each, options);
       REQUIRE(result);
       CHECK(result->images_per_second <= 1.02 * images_bound(cluster, each));
@@ -200,6 +204,16 @@ TEST_CASE("What learns otherwise is never recommended beside what learns alike")
   CHECK(recommended(report_of(cluster, "easgd,async", 4)).candidate.schedule.label != "sync");
 }
 
+TEST_CASE("Factors are recommended where inner products are large and links slow") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  kClusters[5].change(cluster);
+  CHECK(recommended(report_of(cluster, "sync", 4)).candidate.contributes ==
+        Contributes::kReplicated);
+  cluster.net.buckets[1].factors = {};
+  CHECK(recommended(report_of(cluster, "sync", 4)).candidate.contributes !=
+        Contributes::kReplicated);
+}
+
 TEST_CASE("A recommendation says what to start") {
   ClusterCosts cluster = four_machines(kGigabit);
   Candidate candidate;
@@ -220,11 +234,17 @@ TEST_CASE("A recommendation says what to start") {
   cluster.machines[0].count = 1;
   cluster.machines[0].workers_max = 0;
   cluster.worker.shares_memory = false;
-  candidate = Candidate{.schedule = *parse_plan_schedule("sync"), .gradient_only = true,
-                        .workers = 3, .batch = 32};
+  candidate = Candidate{.schedule = *parse_plan_schedule("sync"),
+                        .contributes = Contributes::kGradients,
+                        .workers = 3,
+                        .batch = 32};
   CHECK(commands_for(cluster, candidate) ==
         std::vector<std::string>{"speedo run --solver S.prototxt --workers 3 --sync "
                                  "--gradient-only --no-shared-memory"});
+  candidate.contributes = Contributes::kReplicated;
+  CHECK(commands_for(cluster, candidate) ==
+        std::vector<std::string>{"speedo run --solver S.prototxt --workers 3 --sync "
+                                 "--gradient-only --replicated"});
 }
 
 TEST_CASE("A recommendation is told as text and as JSON, with three reasons") {

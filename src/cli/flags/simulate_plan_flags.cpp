@@ -39,10 +39,10 @@ Result<void> check_recommend(const PlanFlags& flags) {
   if (!flags.svg.empty()) {
     return usage_error("--svg draws plans of given schedules: leave it or --recommend out");
   }
-  if (flags.gradient_only || flags.moving_rate) {
+  if (flags.gradient_only || flags.replicated || flags.moving_rate) {
     return usage_error(
         "--recommend tries gradients as well, and the moving rate changes no time: leave "
-        "--gradient-only and --moving-rate out");
+        "--gradient-only, --replicated and --moving-rate out");
   }
   if (flags.lossy && !flags.codec.empty()) {
     return usage_error("--codec says which one, --lossy lets one be found: leave one of them out");
@@ -82,6 +82,7 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("seed", flags.seed);
   values.get("moving-rate", flags.moving_rate);
   values.get("gradient-only", flags.gradient_only);
+  values.get("replicated", flags.replicated);
   values.get("train-net", flags.train);
   values.get("loss", flags.loss);
   values.get("test-interval", flags.test_interval);
@@ -122,6 +123,14 @@ Result<void> check(const PlanFlags& flags) {
   if (flags.train.empty() && (flags.loss || flags.test_interval)) {
     return usage_error(
         "--loss and --test-interval belong to --train-net: give it, or leave them out");
+  }
+  if (flags.replicated && !flags.gradient_only) {
+    return usage_error("--replicated is of --gradient-only: add it, or leave --replicated out");
+  }
+  if (flags.replicated && !flags.train.empty()) {
+    return usage_error(
+        "with --replicated a net learns what it learns by --gradient-only: leave --replicated or "
+        "--train-net out");
   }
   return check_recommend(flags);
 }

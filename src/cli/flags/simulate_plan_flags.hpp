@@ -25,7 +25,7 @@ struct PlanFlags {
   std::string strategy, workers;        // no workers: as many as --recommend finds best
   std::uint64_t iterations = 0, seed = 0;
   std::optional<double> moving_rate;
-  bool gradient_only = false;
+  bool gradient_only = false, replicated = false;
   std::string train;                    // a small net to train under the timing
   std::optional<double> loss;
   std::optional<std::uint64_t> test_interval;

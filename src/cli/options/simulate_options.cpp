@@ -146,6 +146,12 @@ constexpr Option kSimulateOptions[] = {
      .programs = kPlans,
      .group = kPlanGroup,
      .sentence = "Workers contribute gradients, and the master applies the solver's rule"},
+    {.name = "replicated",
+     .type = on_off(),
+     .programs = kPlans,
+     .group = kPlanGroup,
+     .sentence = "With --gradient-only: every worker applies the mean to weights of its own; "
+                 "gradients of described products travel as factors where those are fewer bytes"},
     {.name = "seed",
      .type = whole(0),
      .value = "1",

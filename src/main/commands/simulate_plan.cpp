@@ -76,9 +76,14 @@ Result<void> set_exchange(const PlanFlags& flags, sim::ClusterCosts& cluster) {
     cluster.store.servers = 1;
   }
   if (!flags.codec.empty()) cluster.worker.codec = flags.codec;
-  if (flags.no_shared_memory) cluster.worker.shares_memory = false;
+  if (flags.no_shared_memory || flags.replicated) cluster.worker.shares_memory = false;
   if (auto checked = sim::check(cluster); !checked) return usage_error(checked.error().message);
   return {};
+}
+
+sim::Contributes contributes_of(const PlanFlags& flags) {
+  if (flags.replicated) return sim::Contributes::kReplicated;
+  return flags.gradient_only ? sim::Contributes::kGradients : sim::Contributes::kDeltas;
 }
 
 Result<void> check_moving_rate(const PlanFlags& flags,
@@ -176,7 +181,7 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
   std::optional<float> moving_rate;
   if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
   SPEEDO_ASSIGN(Schedule made, sim::make_schedule(schedule, workers, moving_rate,
-                                                    flags_.gradient_only));
+                                                    contributes_of(flags_)));
   SPEEDO_ASSIGN(made.update.codec, parse_codec(report_.cluster.worker.codec));
   auto possible = check_schedule(made);
   if (possible) possible = sim::check_exchange(report_.cluster, made.update);

@@ -10,6 +10,7 @@
 #include <speedo/base/clock.hpp>
 
 #include "measure/calibrate/calibrate_centre.hpp"
+#include "measure/calibrate/calibrate_products.hpp"
 #include "measure/step_timer.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/trainer/learner.hpp"
@@ -86,8 +87,10 @@ class NotingLearner : public Learner {
 struct Parts {
   std::map<std::int64_t, std::vector<double>> needed, final;
   std::vector<double> update;
+  std::vector<double> wholes;  // in seconds
 
   void add(const Moments& moments, double seconds) {
+    wholes.push_back(seconds);
     for (const auto& [offset, at] : moments.needed) needed[offset].push_back(at / seconds);
     for (const auto& [offset, at] : moments.final) final[offset].push_back(at / seconds);
     const double behind = std::max(0.0, seconds - moments.computed);
@@ -116,6 +119,26 @@ BucketTimes make_bucket_times(const Parts& parts, const Moments& last, std::int6
     times.buckets.push_back(bucket);
   }
   return times;
+}
+
+// Of each bucket one product: a layer has one that can travel as factors.
+Result<void> add_products(Backend& backend, const JobNets& nets, double step_seconds,
+                          double seconds, BucketTimes& times) {
+  for (const FactorShape& shape : nets.factor_shapes()) {
+    const std::int64_t offset = nets.layout().slots()[shape.slot].offset;
+    std::int64_t end = 0;
+    const auto bucket = std::ranges::find_if(times.buckets, [&](const sim::BucketCosts& each) {
+      end += static_cast<std::int64_t>(each.parameters);
+      return offset < end;
+    });
+    SPEEDO_ASSERT(bucket != times.buckets.end());
+    if (bucket->factors.rows > 0) continue;
+    SPEEDO_ASSIGN(const double product, measure_product(backend, shape, seconds));
+    bucket->factors = shape;
+    bucket->product = std::min(product / step_seconds, 1.0);
+    times.product_seconds += product;
+  }
+  return {};
 }
 
 }  // namespace
@@ -150,7 +173,10 @@ Result<BucketTimes> measure_buckets(const JobSpec& job, const ComputeOptions& co
     const double whole = static_cast<double>(phases.compute_us() + phases.data_us) / 1e6;
     if (i >= kUnmeasuredRuns && whole > 0.0) all.add(moments, whole);
   }
-  return make_bucket_times(all, moments, nets->layout().element_count());
+  BucketTimes times = make_bucket_times(all, moments, nets->layout().element_count());
+  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, noting.make_backend());
+  SPEEDO_TRY(add_products(*backend, *nets, median(all.wholes), seconds / 15.0, times));
+  return times;
 }
 
 }  // namespace speedo

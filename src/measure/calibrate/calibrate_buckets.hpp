@@ -15,12 +15,13 @@ namespace speedo {
 struct BucketTimes {
   std::vector<sim::BucketCosts> buckets;  // in the net's order, together all parameters
   double update = 0.0;                    // the rule's
+  double product_seconds = 0.0;           // of all their products, of one worker's factors
   bool clips = false;                     // the rule waits for the whole gradient
 };
 
 // Lets one trainer with a backend of `compute` train the job for so long, with an exchange that
 // takes no time, and notes when its net asks for buckets of the weights and reports those of the
-// gradient. Errors: those of the net and of its data.
+// gradient; then makes the gradients that are products. Errors: those of the net and of its data.
 Result<BucketTimes> measure_buckets(const JobSpec& job, const ComputeOptions& compute,
                                     double seconds, const CalibrateParts& parts);
 

@@ -1,6 +1,7 @@
 // From what is measured to the description of this machine:
 //   step_seconds[t]    one trainer with t threads, nothing else, an exchange that takes no time
 //   buckets, update    of one trainer of one thread: calibrate_buckets; histories: the solver's
+//   product_seconds    of one thread: calibrate_products
 //   sharing[n]         speed of each of n trainers of one thread, over that of one alone, by the
 //                      time that they are on processors: other programs disturb it less
 //   mixed              with as many trainers as cores that exchange: what all that they do takes of
@@ -166,10 +167,12 @@ Result<void> Calibrator::measure_buckets() {
   net.buckets = std::move(times.buckets);
   net.update = times.update;
   net.clips = times.clips;
+  result_.cluster.master.product_seconds = times.product_seconds;
   SPEEDO_ASSIGN(const caffe::SolverParameter solver, parse_solver(options_.job));
   SPEEDO_ASSIGN(net.histories, UpdateRule::history_count(solver));
   note("buckets", static_cast<double>(net.buckets.size()), "");
   note("the update rule's part of a step", net.update * 100.0, "%");
+  note("gradients that are products, of a worker", times.product_seconds * 1e3, "ms");
   return {};
 }
 

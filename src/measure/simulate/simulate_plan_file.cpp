@@ -98,17 +98,20 @@ class Keys {
     }
   }
 
-  // Calls visit(row) for each row of a list of lists of so many numbers, until one returns false.
+  // Calls visit(row) for each row of a list of lists of so many numbers, or of `or_numbers`, until
+  // one returns false.
   template <class Visit>
-  void for_rows(const char* key, std::size_t numbers, const Visit& visit) {
+  void for_rows(const char* key, std::size_t numbers, std::size_t or_numbers,
+                const Visit& visit) {
     const toml::node* node = find(key);
     if (node == nullptr) return;
     const toml::array* list = node->as_array();
     if (list == nullptr) return fail(*node, fmt::format("{} must be a list of lists", key));
     for (const toml::node& each : *list) {
       const toml::array* row = each.as_array();
-      if (row == nullptr || row->size() != numbers) {
-        return fail(each, fmt::format("{} must be lists of {} numbers", key, numbers));
+      if (row == nullptr || (row->size() != numbers && row->size() != or_numbers)) {
+        const std::string also = or_numbers == numbers ? "" : fmt::format(" or {}", or_numbers);
+        return fail(each, fmt::format("{} must be lists of {}{} numbers", key, numbers, also));
       }
       if (!visit(*row)) return;
     }
@@ -116,7 +119,7 @@ class Keys {
 
   // A list of batches, each a list of its images and how many times as long they take.
   void batches(const char* key, std::vector<sim::BatchCosts>& target) {
-    for_rows(key, 2, [&](const toml::array& row) {
+    for_rows(key, 2, 2, [&](const toml::array& row) {
       const auto images = row[0].value_exact<std::int64_t>();
       if (!images || *images < 1) {
         fail(row[0], "a batch has a whole number of images, at least 1");
@@ -129,9 +132,10 @@ class Keys {
     });
   }
 
-  // A list of buckets, each a list of its floats and two moments.
+  // A list of buckets, each a list of its floats and two moments, and perhaps its product's rows,
+  // height, width and time.
   void buckets(const char* key, std::vector<sim::BucketCosts>& target) {
-    for_rows(key, 3, [&](const toml::array& row) {
+    for_rows(key, 3, 7, [&](const toml::array& row) {
       sim::BucketCosts bucket;
       const auto floats = row[0].value_exact<std::int64_t>();
       if (!floats || *floats < 1) {
@@ -141,6 +145,10 @@ class Keys {
       bucket.parameters = static_cast<std::uint64_t>(*floats);
       read_amount(row[1], "a bucket's first use", false, bucket.needed);
       read_amount(row[2], "a bucket's end", false, bucket.final);
+      if (row.size() > 3) {
+        if (!read_product(row, bucket.factors)) return false;
+        read_amount(row[6], "a bucket's product", false, bucket.product);
+      }
       target.push_back(bucket);
       return true;
     });
@@ -175,6 +183,20 @@ class Keys {
   }
 
  private:
+  bool read_product(const toml::array& row, FactorShape& shape) {
+    std::size_t place = 3;
+    for (std::int64_t* const side : {&shape.rows, &shape.height, &shape.width}) {
+      const auto value = row[place].value_exact<std::int64_t>();
+      if (!value || *value < 1) {
+        fail(row[place], "a bucket's product has whole numbers of rows, height and width");
+        return false;
+      }
+      *side = *value;
+      place += 1;
+    }
+    return true;
+  }
+
   void read_amount(const toml::node& node, const char* key, bool positive, double& target) {
     std::optional<double> value = node.value_exact<double>();
     if (!value) {
@@ -330,7 +352,8 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     machine(keys, cluster.master.machine);
     keys.amount("merge_seconds", false, cluster.master.merge_seconds);
     keys.amount("merge_bytes_per_second", false, cluster.master.merge_bytes_per_second);
-    keys.amount("rule_seconds", false, cluster.master.rule_seconds);
+    keys.amount("product_seconds", false, cluster.master.product_seconds);
+  keys.amount("rule_seconds", false, cluster.master.rule_seconds);
     keys.amount("message_seconds", false, cluster.master.message_seconds);
     keys.flag("merges_ahead", cluster.master.merges_ahead);
   }));

@@ -45,8 +45,13 @@ std::string rows_of(const std::vector<sim::BatchCosts>& batches) {
 std::string rows_of(const std::vector<sim::BucketCosts>& buckets) {
   std::string text = "[";
   for (const sim::BucketCosts& bucket : buckets) {
-    text += fmt::format("\n  [{}, {:.6g}, {:.6g}],", bucket.parameters, bucket.needed,
-                        bucket.final);
+    text += fmt::format("\n  [{}, {:.6g}, {:.6g}", bucket.parameters, bucket.needed, bucket.final);
+    const FactorShape& shape = bucket.factors;
+    if (shape.rows > 0) {
+      text += fmt::format(", {}, {}, {}, {:.6g}", shape.rows, shape.height, shape.width,
+                          bucket.product);
+    }
+    text += "],";
   }
   return text + "\n]";
 }
@@ -108,10 +113,11 @@ std::string to_toml(const ClusterCosts& cluster, const std::string& origin) {
   if (!store.machines.empty()) text += "machines = " + list_of(store.machines) + "\n";
   text += fmt::format(
       "\n[master]\nmachine = {}\nmerge_seconds = {:.6g}\nmerge_bytes_per_second = {:.6g}\n"
-      "rule_seconds = {:.6g}\nmessage_seconds = {:.6g}\nmerges_ahead = {}\n",
+      "rule_seconds = {:.6g}\nproduct_seconds = {:.6g}\nmessage_seconds = {:.6g}\n"
+      "merges_ahead = {}\n",
       quoted(cluster.master.machine), cluster.master.merge_seconds,
       cluster.master.merge_bytes_per_second, cluster.master.rule_seconds,
-      cluster.master.message_seconds, cluster.master.merges_ahead);
+      cluster.master.product_seconds, cluster.master.message_seconds, cluster.master.merges_ahead);
   return text + worker_table(cluster.worker) + codec_tables(cluster.codecs);
 }
 

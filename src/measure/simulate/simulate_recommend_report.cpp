@@ -20,6 +20,7 @@ namespace speedo {
 using sim::Candidate;
 using sim::Choice;
 using sim::ClusterCosts;
+using sim::Contributes;
 
 namespace {
 
@@ -41,7 +42,8 @@ std::string schedule_flags(const Candidate& candidate) {
   if (candidate.schedule.steps) {
     flags += fmt::format(" --communication-period {}", *candidate.schedule.steps);
   }
-  if (candidate.gradient_only) flags += " --gradient-only";
+  if (candidate.contributes != Contributes::kDeltas) flags += " --gradient-only";
+  if (candidate.contributes == Contributes::kReplicated) flags += " --replicated";
   if (candidate.codec != "none") flags += " --codec " + candidate.codec;
   return flags;
 }
@@ -90,9 +92,15 @@ Bottleneck bottleneck_of(const sim::PlanResult& result) {
   return most;
 }
 
-std::string label_of(const Candidate& candidate) {
+std::string schedule_of(const Candidate& candidate) {
   std::string text = candidate.schedule.label;
-  if (candidate.gradient_only) text += " by gradients";
+  if (candidate.contributes == Contributes::kGradients) text += " by gradients";
+  if (candidate.contributes == Contributes::kReplicated) text += " replicated";
+  return text;
+}
+
+std::string label_of(const Candidate& candidate) {
+  std::string text = schedule_of(candidate);
   text += ", " + count_workers(candidate.workers);
   text += candidate.shards == 0 ? ", no shards" : fmt::format(", {} shards", candidate.shards);
   if (candidate.codec != "none") text += ", " + candidate.codec;
@@ -127,7 +135,7 @@ std::string share_text(double part) { return fmt::format("{:.0f} %", part * 100.
 Cells cells_of(const Choice& choice) {
   const Candidate& candidate = choice.candidate;
   const sim::PlanResult& result = choice.result;
-  return {candidate.schedule.label + (candidate.gradient_only ? " by gradients" : ""),
+  return {schedule_of(candidate),
           std::to_string(candidate.workers),
           std::to_string(candidate.shards),
           candidate.codec,
@@ -153,7 +161,8 @@ Json json_of(const ClusterCosts& cluster, const Choice& choice) {
   const Candidate& candidate = choice.candidate;
   const Bottleneck bottleneck = bottleneck_of(choice.result);
   return {{"schedule", candidate.schedule.label},
-          {"gradient_only", candidate.gradient_only},
+          {"gradient_only", candidate.contributes != Contributes::kDeltas},
+          {"replicated", candidate.contributes == Contributes::kReplicated},
           {"workers", candidate.workers},
           {"shards", candidate.shards},
           {"codec", candidate.codec},
@@ -196,7 +205,9 @@ std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candida
   const bool is_one_machine =
       std::ranges::all_of(places, [&](std::size_t host) { return host == master; }) &&
       std::ranges::all_of(servers, [&](std::size_t host) { return host == master; });
-  const std::string memory = *used.worker.shares_memory ? "" : " --no-shared-memory";
+  const bool may_share = candidate.contributes != Contributes::kReplicated;
+  const std::string memory =
+      may_share && !*used.worker.shares_memory ? " --no-shared-memory" : "";
   std::string flags = fmt::format("--solver S.prototxt --workers {} {}", candidate.workers,
                                   schedule_flags(candidate));
   std::string parts;

@@ -1,6 +1,7 @@
 #include "sim/plan/cost_cluster.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -22,6 +23,7 @@ constexpr std::uint64_t kBatchMax = 1000000000;
 constexpr std::uint64_t kHistoriesMax = 16;
 constexpr double kStepSecondsMax = 86400.0;
 constexpr std::size_t kBucketsMax = 4096;
+constexpr std::int64_t kFactorSideMax = 1 << 30;
 
 Error bad(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
 
@@ -45,9 +47,24 @@ Result<void> check_part(const std::string& name, double value) {
   return check_max(name, value, 1.0);
 }
 
+Result<void> check_factors(const BucketCosts& bucket) {
+  SPEEDO_TRY(check_part("net: a bucket's product", bucket.product));
+  const FactorShape& shape = bucket.factors;
+  if (shape.rows == 0) return {};
+  constexpr std::int64_t kMax = kFactorSideMax;
+  const bool fits = std::ranges::all_of(std::array{shape.rows, shape.height, shape.width},
+                                        [](std::int64_t side) { return side > 0 && side <= kMax; });
+  if (fits && static_cast<std::uint64_t>(shape.height * shape.width) <= bucket.parameters) {
+    return {};
+  }
+  return bad(fmt::format("net: a bucket of {} parameters has a product of {} x {} over {} rows",
+                         bucket.parameters, shape.height, shape.width, shape.rows));
+}
+
 Result<void> check_buckets(const NetCosts& net) {
   if (net.buckets.empty()) return {};
   std::uint64_t parameters = 0;
+  double computed = net.update;
   for (const BucketCosts& bucket : net.buckets) {
     SPEEDO_TRY(check_part("net: a bucket's first use", bucket.needed));
     SPEEDO_TRY(check_part("net: a bucket's end", bucket.final));
@@ -55,7 +72,13 @@ Result<void> check_buckets(const NetCosts& net) {
       return bad(fmt::format("net: a bucket has {} parameters of {}", bucket.parameters,
                              net.parameters));
     }
+    SPEEDO_TRY(check_factors(bucket));
     parameters += bucket.parameters;
+    computed += bucket.product;
+  }
+  if (computed >= 1.0) {
+    return bad(fmt::format("net: update and the buckets' products are {} of a mini-batch: they "
+                           "must leave time for the rest", computed));
   }
   if (parameters == net.parameters && net.buckets.size() <= kBucketsMax) return {};
   return bad(fmt::format("net: {} buckets have {} parameters together, the net has {}; at most {} "
@@ -152,6 +175,7 @@ Result<void> check(const ClusterCosts& cluster) {
       {"master: merge_seconds", cluster.master.merge_seconds},
       {"master: merge_bytes_per_second", cluster.master.merge_bytes_per_second},
       {"master: rule_seconds", cluster.master.rule_seconds},
+      {"master: product_seconds", cluster.master.product_seconds},
       {"master: message_seconds", cluster.master.message_seconds},
       {"worker: run_seconds", cluster.worker.run_seconds},
       {"worker: crowded_seconds", cluster.worker.crowded_seconds},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/core/factor_shape.hpp>
 
 namespace speedo::sim {
 
@@ -39,6 +40,10 @@ struct MachineCosts {
 struct BucketCosts {
   std::uint64_t parameters = 0;
   double needed = 0.0, final = 1.0;  // parts of the mini-batch's time
+  // The product that the gradient of most of them is; no rows: it is none. `product`: the time to
+  // make it, as a part of the mini-batch's.
+  FactorShape factors = {};
+  double product = 0.0;
 };
 
 // Another batch than the one described.
@@ -90,6 +95,7 @@ struct MasterCosts {
   double merge_seconds = 0.0;            // fixed, per merge
   double merge_bytes_per_second = 0.0;   // of contributions merged, store aside; 0: infinite
   double rule_seconds = 0.0;             // the solver's rule on all gradients, where it is its
+  double product_seconds = 0.0;          // all gradients that are products, of one worker's factors
   double message_seconds = 0.0;          // each message that it handles, one at a time
   bool merges_ahead = true;              // of order, in rounds, see Merger::expect()
 };

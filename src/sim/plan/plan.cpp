@@ -1,5 +1,6 @@
 #include "sim/plan/plan.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -112,7 +113,7 @@ Planner::Planner(const ClusterCosts& cluster, const PlanOptions& options,
                  const std::vector<std::size_t>& places, PlanNet& net)
     : options_(options),
       net_(net),
-      pieces_(cluster.net, options.schedule.update),
+      pieces_(cluster.net, options.schedule.update, options.workers),
       world_(network_, watch_, WorldTiming{kTick, kTick}),
       costs_(world_.queue(), cluster, places, options.seed),
       parts_{world_.queue(), costs_, costs_.cluster().net, options.schedule.update, pieces_,
@@ -198,7 +199,9 @@ Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options,
   SPEEDO_TRY(check(cluster));
   SPEEDO_TRY(check_exchange(cluster, options.schedule.update));
   SPEEDO_ASSIGN(const std::vector<std::size_t> places, place_workers(cluster, options.workers));
-  Planner planner(cluster, options, places, net);
+  ClusterCosts used = cluster;
+  if (options.schedule.update.replicated) used.worker.shares_memory = false;
+  Planner planner(used, options, places, net);
   return planner.run();
 }
 
@@ -211,7 +214,7 @@ double merge_seconds_alone(const ClusterCosts& cluster, const UpdateSpec& update
                            std::uint64_t contributions) {
   EventQueue queue;
   CostModel costs(queue, cluster, {}, 0);
-  const Pieces pieces(cluster.net, update);
+  const Pieces pieces(cluster.net, update, std::max<std::uint64_t>(1, contributions));
   Contributions none;
   PlanMerger merger({queue, costs, cluster.net, update, pieces, none});
   MergeJob job{};

@@ -24,14 +24,30 @@ bool is_same(const MergeJob& a, const MergeJob& b) {
 }
 
 double rule_seconds_of(const RunParts& parts) {
-  const bool is_masters = parts.update.kind == UpdateKind::kGradientOnly;
+  const bool is_masters =
+      parts.update.kind == UpdateKind::kGradientOnly && !parts.update.replicated;
   return is_masters ? parts.costs.cluster().master.rule_seconds : 0.0;
 }
 
+// Of the master's product_seconds, the share of those products that are made of factors.
+double replica_seconds_of(const RunParts& parts) {
+  if (!parts.update.replicated) return 0.0;
+  const MasterCosts& master = parts.costs.cluster().master;
+  const std::vector<BucketCosts> buckets = buckets_of(parts.net);
+  double all = 0.0, made = 0.0;
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    all += buckets[bucket].product;
+    made += buckets[bucket].product * static_cast<double>(parts.pieces.products_of(bucket));
+  }
+  return master.rule_seconds + (all > 0.0 ? master.product_seconds * made / all : 0.0);
+}
+
+std::uint64_t floats_of_all(const NetCosts& net) { return net.parameters * (1 + net.histories); }
+
 std::uint64_t checkpoint_floats_of(const RunParts& parts) {
-  if (parts.update.kind != UpdateKind::kGradientOnly) return 0;
+  if (parts.update.kind != UpdateKind::kGradientOnly || parts.update.replicated) return 0;
   const bool each = parts.net.parameters * sizeof(float) <= kPublishEachMergeBytesMax;
-  return parts.net.parameters * (1 + parts.net.histories) / (each ? 1 : kMergesPerCheckpoint);
+  return floats_of_all(parts.net) / (each ? 1 : kMergesPerCheckpoint);
 }
 
 }  // namespace
@@ -40,6 +56,7 @@ PlanMerger::PlanMerger(const RunParts& parts, std::optional<std::size_t> shard)
     : parts_(parts),
       shard_(shard),
       rule_seconds_(rule_seconds_of(parts)),
+      replica_seconds_(replica_seconds_of(parts)),
       checkpoint_floats_(checkpoint_floats_of(parts)) {}
 
 CostModel::Client PlanMerger::client() const {
@@ -155,12 +172,12 @@ void PlanMerger::end_merge() {
     const Ordered merged = std::move(*ordered_);
     ordered_.reset();
     merged.done();
-    write_checkpoint();
+    follow();
   };
-  if (shard_) return end();
-  if (!parts_.costs.all_share_memory()) return parts_.costs.finish(client(), end);
-  publish_behind();
-  end();
+  const bool is_in_memory = parts_.costs.all_share_memory();
+  if (is_in_memory || parts_.update.replicated) publish_behind();
+  if (shard_ || is_in_memory) return end();
+  parts_.costs.finish(client(), end);
 }
 
 void PlanMerger::publish_behind() {
@@ -176,18 +193,25 @@ void PlanMerger::publish_behind() {
 }
 
 // Its own end of work: what was ordered or is expected comes after it.
-void PlanMerger::write_checkpoint() {
+void PlanMerger::follow() {
   const auto next = [this] {
     end_work();
     if (ordered_) begin_merge();
   };
-  if (checkpoint_floats_ == 0) return next();
+  if (checkpoint_floats_ > 0) return write_checkpoint(next);
+  if (replica_seconds_ <= 0.0) return next();
+  parts_.costs.add(client(), 0, replica_seconds_, next);
+}
+
+void PlanMerger::write_checkpoint(std::function<void()> done) {
   parts_.costs.write(client(), load_of(checkpoint_floats_),
-                     [this, next] { parts_.costs.finish(client(), next); });
+                     [this, done = std::move(done)] { parts_.costs.finish(client(), done); });
 }
 
 void PlanMerger::publish(std::function<void()> done) {
-  parts_.costs.write(parts_.costs.master(), {.floats = parts_.pieces.all_floats()},
+  const std::uint64_t floats =
+      parts_.update.replicated ? floats_of_all(parts_.net) : parts_.pieces.all_floats();
+  parts_.costs.write(parts_.costs.master(), {.floats = floats},
                      [this, done = std::move(done)] {
                        parts_.costs.finish(parts_.costs.master(), done);
                      });
@@ -241,7 +265,7 @@ void PlanMerger::put(std::size_t piece, std::size_t contributions) {
   if (parts_.costs.all_share_memory()) return;  // they are read where they are
   const std::uint64_t records =
       1 + (parts_.update.kind == UpdateKind::kElasticMaster ? contributions : 0);
-  write(parts_.pieces.floats(piece) * records);
+  write(parts_.pieces.merged_floats(piece) * records);
 }
 
 void PlanMerger::write(std::uint64_t floats) {

@@ -30,6 +30,9 @@ namespace speedo::sim {
 // A shard's merger does so with its part of every piece, beside its server, and writes a copy to
 // the next; when its part is written it has done, and the master writes the record's end.
 //
+// Of replicated updates it writes steps; the rule, and the products of all factors, follow behind a
+// merge, and now and then weights and histories for newcomers.
+//
 // Assumes: what looking costs is nothing; contributions are what was expected.
 class PlanMerger {
  public:
@@ -63,7 +66,8 @@ class PlanMerger {
   void begin_merge();
   void merge_lacking();
   void end_merge();
-  void write_checkpoint();
+  void follow();
+  void write_checkpoint(std::function<void()> done);
   void publish_behind();
   double share() const { return shard_ ? parts_.costs.share_of(*shard_) : 1.0; }
   CostModel::Client client() const;
@@ -79,6 +83,7 @@ class PlanMerger {
   const RunParts parts_;
   const std::optional<std::size_t> shard_;
   const double rule_seconds_;      // of all parameters; 0: the rule is the workers'
+  const double replica_seconds_;   // behind each merge, until its own weights have followed
   const std::uint64_t checkpoint_floats_;  // behind each merge, on average
   std::optional<Job> expected_;
   std::uint64_t expectation_ = 0;  // counts them

@@ -5,6 +5,8 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/store/record_store.hpp>
 
+#include "train/replicas/factor_plan.hpp"
+
 namespace speedo::sim {
 namespace {
 
@@ -15,6 +17,19 @@ std::uint64_t round_up_ratio(std::uint64_t value, std::uint64_t by) {
   return (value + by - 1) / by;
 }
 
+// Those that travel, by bucket.
+std::vector<FactorShape> factors_of(const std::vector<BucketCosts>& buckets,
+                                    const UpdateSpec& update, std::uint64_t workers) {
+  if (!update.replicated || !update.factors) return {};
+  std::vector<FactorShape> possible;
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    if (buckets[bucket].factors.rows == 0) continue;
+    possible.push_back(buckets[bucket].factors);
+    possible.back().slot = bucket;
+  }
+  return choose_factors(possible, workers);
+}
+
 }  // namespace
 
 std::vector<BucketCosts> buckets_of(const NetCosts& net) {
@@ -22,22 +37,49 @@ std::vector<BucketCosts> buckets_of(const NetCosts& net) {
   return {{.parameters = net.parameters, .needed = 0.0, .final = 1.0}};
 }
 
-Pieces::Pieces(const NetCosts& net, const UpdateSpec& update) : parameters_(net.parameters) {
+Pieces::Pieces(const NetCosts& net, const UpdateSpec& update, std::uint64_t workers)
+    : workers_(workers) {
+  const std::vector<BucketCosts> buckets = buckets_of(net);
+  travels_as_factors_.resize(buckets.size());
+  factors_.resize(buckets.size());
+  std::vector<std::uint64_t> sizes;
+  for (const BucketCosts& bucket : buckets) sizes.push_back(bucket.parameters);
+  for (const FactorShape& shape : factors_of(buckets, update, workers)) {
+    travels_as_factors_[shape.slot] = true;
+    factors_[shape.slot] = static_cast<std::uint64_t>(shape.factor_count());
+    sizes[shape.slot] -= static_cast<std::uint64_t>(shape.height * shape.width);
+    sizes[shape.slot] += factors_[shape.slot];
+  }
+  begins_.push_back(0);
+  for (const std::uint64_t size : sizes) begins_.push_back(begins_.back() + size);
+  array_floats_ = begins_.back();
   if (averages_histories(update)) arrays_ += net.histories;
-  floats_ = parameters_ * arrays_;
+  floats_ = array_floats_ * arrays_;
   const std::uint64_t chunks = round_up_ratio(floats_, kChunkElements);
   piece_floats_ = kChunkElements * round_up_ratio(chunks, kPiecesMax);
   count_ = static_cast<std::size_t>(round_up_ratio(floats_, piece_floats_));
-  begins_.push_back(0);
-  for (const BucketCosts& bucket : buckets_of(net)) {
-    begins_.push_back(begins_.back() + bucket.parameters);
-  }
-  SPEEDO_ASSERT(begins_.back() == parameters_);
 }
 
 std::uint64_t Pieces::floats(std::size_t piece) const {
   SPEEDO_ASSERT(piece < count_);
   return std::min(piece_floats_, floats_ - piece * piece_floats_);
+}
+
+std::uint64_t Pieces::merged_floats(std::size_t piece) const {
+  const std::uint64_t begin = piece * piece_floats_, end = begin + floats(piece);
+  std::uint64_t factors = 0;
+  for (std::size_t bucket = 0; bucket < factors_.size(); ++bucket) {
+    const std::uint64_t last = begins_[bucket + 1], first = last - factors_[bucket];
+    const std::uint64_t from = std::max(begin, first), to = std::min(end, last);
+    factors += to > from ? to - from : 0;
+  }
+  return end - begin + (workers_ - 1) * factors;
+}
+
+std::uint64_t Pieces::all_merged_floats() const {
+  std::uint64_t sum = 0;
+  for (std::size_t piece = 0; piece < count_; ++piece) sum += merged_floats(piece);
+  return sum;
 }
 
 Pieces::Range Pieces::covering(std::uint64_t begin, std::uint64_t end) const {
@@ -51,7 +93,7 @@ Pieces::Range Pieces::of_bucket(std::size_t bucket) const {
   return covering(begins_[bucket], begins_[bucket + 1]);
 }
 
-Pieces::Range Pieces::of_histories() const { return covering(parameters_, floats_); }
+Pieces::Range Pieces::of_histories() const { return covering(array_floats_, floats_); }
 
 Pieces::Tally::Tally(const Pieces& pieces) : pieces_(pieces) {
   for (std::size_t piece = 0; piece < pieces.count(); ++piece) {
@@ -63,7 +105,7 @@ std::vector<std::size_t> Pieces::Tally::add(std::size_t bucket) {
   SPEEDO_ASSERT(bucket + 1 < pieces_.begins_.size());
   std::vector<std::size_t> whole;
   for (std::uint64_t array = 0; array < pieces_.arrays_; ++array) {
-    const std::uint64_t offset = array * pieces_.parameters_;
+    const std::uint64_t offset = array * pieces_.array_floats_;
     add(offset + pieces_.begins_[bucket], offset + pieces_.begins_[bucket + 1], whole);
   }
   return whole;

@@ -17,12 +17,20 @@ std::vector<BucketCosts> buckets_of(const NetCosts& net);
 // few chunks moves chunk by chunk, as production does.
 class Pieces {
  public:
-  // The record of weights or of a contribution.
-  Pieces(const NetCosts& net, const UpdateSpec& update);
+  // Of a contribution, and of what is made of those of so many workers and read by each: the
+  // weights, or of replicated updates the mean gradient and all factors.
+  Pieces(const NetCosts& net, const UpdateSpec& update, std::uint64_t workers);
 
   std::size_t count() const { return count_; }
   std::uint64_t floats(std::size_t piece) const;
   std::uint64_t all_floats() const { return floats_; }
+  // What is made of a piece of each contribution.
+  std::uint64_t merged_floats(std::size_t piece) const;
+  std::uint64_t all_merged_floats() const;
+  // Products of which each worker makes this bucket's gradient, from its own and others' factors.
+  std::uint64_t products_of(std::size_t bucket) const {
+    return travels_as_factors_[bucket] ? workers_ : 0;
+  }
   // What covers a bucket of the weights, first and behind the last.
   struct Range {
     std::size_t first = 0, end = 0;
@@ -47,11 +55,14 @@ class Pieces {
  private:
   Range covering(std::uint64_t begin, std::uint64_t end) const;
 
-  std::uint64_t parameters_ = 0, floats_ = 0;
+  const std::uint64_t workers_;
+  std::uint64_t array_floats_ = 0, floats_ = 0;
   std::uint64_t arrays_ = 1;  // weights, and histories
   std::uint64_t piece_floats_ = 0;
   std::size_t count_ = 0;
   std::vector<std::uint64_t> begins_;  // of buckets, and the end of the last
+  std::vector<bool> travels_as_factors_;  // by bucket
+  std::vector<std::uint64_t> factors_;    // by bucket: floats, at its end
 };
 
 }  // namespace speedo::sim

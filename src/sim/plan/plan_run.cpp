@@ -58,7 +58,7 @@ void PlanRun::ask_for_weights() {
   const Pieces::Range first =
       elastic ? Pieces::Range{0, parts_.pieces.count()} : parts_.pieces.of_histories();
   for (std::size_t piece = 0; piece < parts_.pieces.count(); ++piece) {
-    parts_.costs.read(order_.place, {.floats = parts_.pieces.floats(piece)},
+    parts_.costs.read(order_.place, {.floats = parts_.pieces.merged_floats(piece)},
                       [self = shared_from_this(), piece, first] {
                         self->here_[piece] = true;
                         if (self->marks_.empty()) {
@@ -84,8 +84,13 @@ bool PlanRun::waits_for_whole_gradient() const {
 
 void PlanRun::begin_step() {
   if (step_ == 0) end_waiting(exchanging_);
-  step_seconds_ = parts_.costs.draw_step_seconds(order_.place);
-  if (parts_.update.kind == UpdateKind::kGradientOnly) step_seconds_ *= 1.0 - parts_.net.update;
+  drawn_seconds_ = parts_.costs.draw_step_seconds(order_.place);
+  double part = 1.0;
+  if (parts_.update.kind == UpdateKind::kGradientOnly) part -= parts_.net.update;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    if (parts_.pieces.products_of(bucket) > 0) part -= buckets_[bucket].product;
+  }
+  step_seconds_ = part * drawn_seconds_;
   if (step_ == 0) step_seconds_ += parts_.costs.cluster().worker.run_seconds;
   marks_.clear();
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
@@ -111,20 +116,34 @@ void PlanRun::go_on() {
     if (mark.at > at_) {
       const double seconds = (mark.at - at_) * step_seconds_;
       at_ = mark.at;
-      begin_waiting();
-      return parts_.costs.compute(order_.place, seconds, [self = shared_from_this()] {
-        self->end_waiting(self->computing_);
-        self->go_on();
-      });
+      return compute(seconds);
     }
     if (!pass(mark)) return;
     ++next_mark_;
+    if (mark.is_need && applies_steps()) return compute(apply_seconds(mark.bucket));
   }
   step_ += 1;
   if (step_ < order_.steps) return begin_step();
   is_computed_ = true;
   begin_waiting();
   commit_if_written();
+}
+
+void PlanRun::compute(double seconds) {
+  begin_waiting();
+  parts_.costs.compute(order_.place, seconds, [self = shared_from_this()] {
+    self->end_waiting(self->computing_);
+    self->go_on();
+  });
+}
+
+// Of the rule, and before it of all products that the bucket's gradient is a mean of.
+double PlanRun::apply_seconds(std::size_t bucket) const {
+  const BucketCosts& costs = buckets_[bucket];
+  const double rule = parts_.net.update * static_cast<double>(costs.parameters) /
+                      static_cast<double>(parts_.net.parameters);
+  const double products = static_cast<double>(parts_.pieces.products_of(bucket)) * costs.product;
+  return (rule + products) * drawn_seconds_;
 }
 
 // False: it has to wait.
@@ -134,7 +153,9 @@ bool PlanRun::pass(const Mark& mark) {
     send(tally_.add(mark.bucket));
     return true;
   }
-  const bool here = is_here(parts_.pieces.of_bucket(mark.bucket));
+  const bool needs_all = parts_.update.replicated && parts_.net.clips;
+  const bool here = is_here(needs_all ? Pieces::Range{0, parts_.pieces.count()}
+                                      : parts_.pieces.of_bucket(mark.bucket));
   if (!here && !waits_) begin_waiting();
   if (here && waits_) end_waiting(exchanging_);
   waits_ = !here;

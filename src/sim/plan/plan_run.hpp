@@ -49,10 +49,13 @@ struct RunParts {
 // of the last one, pieces go out when all their buckets are final, while others are computed; the
 // record is finished behind them. A rule that clips holds all of them back to the end. Elastic
 // kinds keep their weights: the centre's are read, piece by piece, to where gradients are final,
-// and the difference goes out; SpeeDO's form reads what the master made of its weights first.
+// and the difference goes out; SpeeDO's form reads what the master made of its weights first. With
+// replicated updates (train/replicas) what is read is a step, and each bucket's weights are made of
+// it where they are needed.
 //
 // Assumes: a bucket takes the same part of every mini-batch's time; weights are not overwritten
-// while they are read; what has come is noticed at once.
+// while they are read; what has come is noticed at once; of replicated updates, a newcomer reads no
+// more than a step, and nothing of the next one is read or worked out before it is complete.
 class PlanRun : public std::enable_shared_from_this<PlanRun> {
  public:
   struct Order {
@@ -85,6 +88,9 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   void ask_for_weights();
   void begin_step();
   void go_on();
+  void compute(double seconds);
+  bool applies_steps() const { return parts_.update.replicated && order_.has_weights; }
+  double apply_seconds(std::size_t bucket) const;
   bool pass(const Mark& mark);
   bool is_here(Pieces::Range range);
   void send(const std::vector<std::size_t>& whole);
@@ -99,7 +105,8 @@ class PlanRun : public std::enable_shared_from_this<PlanRun> {
   std::vector<bool> here_;     // pieces of the weights
   Pieces::Tally tally_;
   std::uint64_t step_ = 0;
-  double step_seconds_ = 0.0;  // of the mini-batch under way, alone
+  double drawn_seconds_ = 0.0;  // of the mini-batch under way, alone
+  double step_seconds_ = 0.0;   // of it, without what others do
   std::vector<Mark> marks_;    // of it
   std::size_t next_mark_ = 0;
   double at_ = 0.0;            // part of it that is done

@@ -89,19 +89,20 @@ Result<std::vector<PlanSchedule>> parse_plan_schedules(const std::string& text) 
 }
 
 Result<Schedule> make_schedule(const PlanSchedule& plan, std::uint64_t workers,
-                               std::optional<float> moving_rate, bool gradient_only) {
+                               std::optional<float> moving_rate, Contributes contributes) {
   Schedule schedule;
   schedule.strategy = plan.strategy;
   schedule.update = default_update(plan.strategy, workers);
   if (plan.steps) schedule.update.steps_per_run = *plan.steps;
   if (moving_rate && is_elastic(schedule.update.kind)) schedule.update.moving_rate = *moving_rate;
-  if (gradient_only) {
+  if (contributes != Contributes::kDeltas) {
     if (schedule.update.kind != UpdateKind::kFullDelta || schedule.update.steps_per_run > 1) {
       return usage_error("schedule '" + plan.label +
                          "' has nothing to do with single gradients: leave it or --gradient-only "
                          "out");
     }
     schedule.update.kind = UpdateKind::kGradientOnly;
+    schedule.update.replicated = contributes == Contributes::kReplicated;
   }
   SPEEDO_TRY(check_schedule(schedule));
   return schedule;

@@ -1,6 +1,7 @@
 #include "sim/plan/recommend_space.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -93,8 +94,10 @@ class RunBound {
         shares_(server_shares(cluster)),
         master_(host_of(cluster, cluster.master.machine)),
         overlaps_(is_elastic(update.kind)),
-        bytes_(4.0 * static_cast<double>(Pieces(cluster.net, update).all_floats())),
-        up_bytes_(bytes_ / codec_of(cluster, cluster.worker.codec)->ratio) {}
+        pieces_(cluster.net, update, places.size()),
+        bytes_(4.0 * static_cast<double>(pieces_.all_merged_floats())),
+        merged_bytes_(4.0 * static_cast<double>(pieces_.all_floats())),
+        up_bytes_(merged_bytes_ / codec_of(cluster, cluster.worker.codec)->ratio) {}
 
   // Seconds of a round, in which every worker reads and contributes once. Weights are read when
   // all is merged, but for elastic kinds, which read while they write.
@@ -171,7 +174,7 @@ class RunBound {
   // Of a contribution's share that one merger adds up.
   double merger_seconds() const {
     const double share = cluster_.store.shards > 0 ? std::ranges::max(shares_) : 1.0;
-    return share * over(bytes_, cluster_.master.merge_bytes_per_second);
+    return share * over(merged_bytes_, cluster_.master.merge_bytes_per_second);
   }
 
   const ClusterCosts& cluster_;
@@ -181,8 +184,19 @@ class RunBound {
   const std::vector<double> shares_;
   const std::size_t master_;
   const bool overlaps_;
-  const double bytes_, up_bytes_;
+  const Pieces pieces_;
+  // Of what a worker reads; of a contribution as it is merged, and as it is stored.
+  const double bytes_, merged_bytes_, up_bytes_;
 };
+
+// Of a mini-batch's time, what each worker computes at least.
+double least_computed(const NetCosts& net, Contributes contributes) {
+  if (contributes == Contributes::kDeltas) return 1.0;
+  double part = 1.0 - net.update;
+  if (contributes == Contributes::kGradients) return part;
+  for (const BucketCosts& bucket : net.buckets) part -= bucket.product;
+  return part;
+}
 
 }  // namespace
 
@@ -196,9 +210,10 @@ Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
   std::vector<Candidate> all;
   Candidate each;
   const auto add = [&] {
-    for (const bool gradient_only : {false, true}) {
-      each.gradient_only = gradient_only;
-      if (gradient_only && !learns_alike(each)) continue;
+    for (const Contributes contributes :
+         {Contributes::kDeltas, Contributes::kGradients, Contributes::kReplicated}) {
+      each.contributes = contributes;
+      if (contributes != Contributes::kDeltas && !learns_alike(each)) continue;
       if (is_possible(cluster, each)) all.push_back(each);
     }
   };
@@ -229,6 +244,12 @@ Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
 ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate) {
   ClusterCosts used = cluster;
   used.net.batch = candidate.batch;
+  for (BucketCosts& bucket : used.net.buckets) {
+    const auto rows = static_cast<double>(bucket.factors.rows * static_cast<std::int64_t>(
+                                                                    candidate.batch)) /
+                      static_cast<double>(cluster.net.batch);
+    bucket.factors.rows = static_cast<std::int64_t>(std::ceil(rows));
+  }
   for (MachineCosts& machine : used.machines) {
     for (double& seconds : machine.step_seconds) seconds *= candidate.step_times;
   }
@@ -236,13 +257,14 @@ ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate
   used.store.shards = candidate.shards;
   used.worker.codec = candidate.codec;
   // As production does unless it is told otherwise.
-  used.worker.shares_memory = cluster.worker.shares_memory.value_or(true);
+  used.worker.shares_memory = candidate.contributes != Contributes::kReplicated &&
+                              cluster.worker.shares_memory.value_or(true);
   return used;
 }
 
 Result<Schedule> schedule_for(const Candidate& candidate) {
   SPEEDO_ASSIGN(Schedule schedule, make_schedule(candidate.schedule, candidate.workers,
-                                                 std::nullopt, candidate.gradient_only));
+                                                 std::nullopt, candidate.contributes));
   SPEEDO_ASSIGN(schedule.update.codec, parse_codec(candidate.codec));
   SPEEDO_TRY(check_schedule(schedule));
   return schedule;
@@ -259,14 +281,15 @@ double images_bound(const ClusterCosts& cluster, const Candidate& candidate) {
   const auto places = place_workers(used, candidate.workers);
   if (!schedule || !places) return 0.0;
   const std::vector<ClusterHost> hosts = hosts_of(used);
-  const double rule = candidate.gradient_only ? 1.0 - used.net.update : 1.0;
+  const double computed = least_computed(used.net, candidate.contributes);
   const double steps = schedule->update.steps_per_run;
   double spread = 0.0;
   std::vector<double> rates;
   for (const std::size_t host : *places) {
     const MachineCosts& machine = used.machines[hosts[host].kind];
     const auto beside = static_cast<std::uint64_t>(std::ranges::count(*places, host));
-    rates.push_back(1.0 / (rule * steps * step_seconds_of(machine, threads_of(machine, beside))));
+    const double step_seconds = step_seconds_of(machine, threads_of(machine, beside));
+    rates.push_back(1.0 / (computed * steps * step_seconds));
     spread = std::max(spread, machine.step_spread);
   }
   const RunBound bound(used, *places, schedule->update);

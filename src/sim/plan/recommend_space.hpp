@@ -16,7 +16,7 @@ namespace speedo::sim {
 // One way to use a cluster.
 struct Candidate {
   PlanSchedule schedule;
-  bool gradient_only = false;
+  Contributes contributes = Contributes::kDeltas;
   std::uint64_t workers = 1;
   std::uint64_t shards = 0;
   std::string codec = "none";
@@ -34,10 +34,10 @@ struct SpaceOptions {
 };
 
 // All that is possible of: every schedule with its usual number and some communication periods;
-// rounds with full deltas and with gradients alone; as many workers as there is room for, half as
-// many, ...; no shards, or 2, 4, 8, 16; every codec if lossy ones are allowed; every batch that is
-// described. What check_schedule() and check_exchange() refuse is left out. Error: kConfig if the
-// machines do not take that many workers, or if nothing is left.
+// rounds with full deltas, with gradients alone, and replicated; as many workers as there is room
+// for, half as many, ...; no shards, or 2, 4, 8, 16; every codec if lossy ones are allowed; every
+// batch that is described. What check_schedule() and check_exchange() refuse is left out. Error:
+// kConfig if the machines do not take that many workers, or if nothing is left.
 Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
                                              const SpaceOptions& options);
 
