@@ -27,7 +27,22 @@ ChunkWriter::ChunkWriter(std::shared_ptr<StoreShared> shared, std::string_view k
   if (error_) return;
   if (auto known = announce_term(); !known) error_ = known.error();
   if (error_) return;
+  take_track();
   if (auto chosen = choose_slot(); !chosen) error_ = chosen.error();
+}
+
+void ChunkWriter::take_track() {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    const auto found = shared_->tracks.find(key_);
+    if (found != shared_->tracks.end()) track_ = found->second;
+  }
+  const std::uint64_t term = manifest_.info.term;
+  if (track_.term == term && track_.first_slot == first_slot_) return;
+  track_.known = false;
+  track_.term = term;
+  track_.first_slot = first_slot_;
+  track_.chunks = 0;
 }
 
 // Servers that no manifest is written to learn of a master's term before its first chunks lie
@@ -63,23 +78,10 @@ bool ChunkWriter::is_own(const RecordManifest& manifest) const {
 }
 
 Result<void> ChunkWriter::choose_slot() {
-  const std::uint64_t term = manifest_.info.term;
-  track_ = {};
-  {
-    const std::lock_guard lock(shared_->mutex);
-    const auto found = shared_->tracks.find(key_);
-    if (found != shared_->tracks.end()) track_ = found->second;
-  }
-  if (track_.term != term || track_.first_slot != first_slot_) {
-    track_.known = false;
-    track_.term = term;
-    track_.first_slot = first_slot_;
-    track_.chunks = 0;
-  }
   // A server that came back without its last second shows an older manifest, which a master that
   // dies before it can publish again leaves to its successor: what it names must not be written to,
   // even if the server restarts within this put. Of other servers' chunks that cannot be told.
-  const bool is_masters = term != 0;
+  const bool is_masters = manifest_.info.term != 0;
   if (!track_.known || is_masters) {
     auto old = read_manifest(*shared_, key_, is_masters ? &chosen_on_ : nullptr);
     if (old) {
@@ -186,6 +188,7 @@ Result<void> ChunkWriter::write_manifest() {
 // chunks go out again, into another one.
 Result<void> ChunkWriter::choose_anew() {
   for (const KvPtr& chunk : chunks_) chunk->wait();
+  track_.known = false;
   SPEEDO_TRY(choose_slot());
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
     submit_chunk(chunk, chunks_[chunk]->body);
@@ -240,25 +243,27 @@ bool ChunkWriter::replaces_earlier() const {
 }
 
 // Readers have the new record. Chunks that only an earlier master's or writer's manifest named go,
-// and those behind this record's end if earlier ones were longer. A higher term's and a later
-// writer's stay: they may live.
+// and those behind this record's end if earlier ones were longer: now, or with a later put. A
+// higher term's and a later writer's stay: they may live.
 void ChunkWriter::record_visible() {
-  if (replaces_earlier()) erase_replaced(*shared_, key_, track_, manifest_server_);
+  RecordTrack now;
+  if (replaces_earlier() && !erase_replaced(*shared_, key_, track_, manifest_server_)) now = track_;
+  now.known = true;
+  now.term = manifest_.info.term;
+  now.first_slot = first_slot_;
+  now.slot = manifest_.slot;
+  now.chunks = chunks_.size();
   if (track_.chunks > chunks_.size()) {
-    erase_chunks(*shared_, key_,
-                 {.term = manifest_.info.term,
-                  .first_slot = first_slot_,
-                  .end_slot = first_slot_ + policy_.slots,
-                  .first_chunk = chunks_.size(),
-                  .end_chunk = track_.chunks,
-                  .manifest_server = manifest_server_});
+    const bool erased = erase_chunks(*shared_, key_,
+                                     {.term = manifest_.info.term,
+                                      .first_slot = first_slot_,
+                                      .end_slot = first_slot_ + policy_.slots,
+                                      .first_chunk = chunks_.size(),
+                                      .end_chunk = track_.chunks,
+                                      .manifest_server = manifest_server_});
+    if (!erased) now.chunks = track_.chunks;
   }
-  track_ = RecordTrack{};
-  track_.known = true;
-  track_.term = manifest_.info.term;
-  track_.first_slot = first_slot_;
-  track_.slot = manifest_.slot;
-  track_.chunks = chunks_.size();
+  track_ = std::move(now);
 }
 
 // A newer master has the job, or a later writer the record. As long as it has not put this record,

@@ -25,6 +25,7 @@ class ChunkWriter : public RecordWriter {
 
  private:
   Result<void> announce_term();
+  void take_track();
   Result<void> choose_slot();
   Result<void> choose_anew();
   bool is_own(const RecordManifest& manifest) const;

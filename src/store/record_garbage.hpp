@@ -20,10 +20,11 @@ struct ChunkGarbage {
 };
 
 // Of another term, which a put has replaced; `server`: the incarnation that took its manifest.
-void erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track,
+// False if some stay.
+bool erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack& track,
                     std::uint64_t server);
 
-// Removes them. What cannot be removed stays until clear(), with a warning.
-void erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);
+// Removes them. What cannot be removed stays, at most until clear(), with a warning: then false.
+bool erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);
 
 }  // namespace speedo

@@ -108,6 +108,15 @@ TEST_CASE("a store that has lost the job gets it again, and is out of reach if i
   CHECK(master.store->get_blob(job_key()));
 }
 
+TEST_CASE("a store that came back with an earlier job gets this one's again") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  const std::string job = test::value_of(master.store->get_blob(job_key()));
+  REQUIRE(ChunkedStore(master.memory, "job").put_blob(job_key(), "another solver and schedule"));
+  CHECK(master.look());
+  CHECK(test::value_of(master.store->get_blob(job_key())) == job);
+}
+
 TEST_CASE("a master that is out of date learns it when it looks after the store") {
   MasterAtWork master;
   master.begin_or_fail();

@@ -226,6 +226,20 @@ TEST_CASE("the lineage knows the weights of a stage that nobody saw") {
   CHECK(merged.violations.first() == "run 8 begins with weights of version 2, ordered was 4");
 }
 
+TEST_CASE("the lineage notices a run that begins with a replaced master's weights") {
+  Merged merged;
+  merged.merge();
+  merged.lineage.begin(6, Checkpoint{Version{0}, {0.0F, 0.0F}, {}, {}});
+  merged.lineage.entered_stage(6, Merger::Copy{Version{1}, {0.0F, 0.0F}, {}, ""});
+  TrainMessage order;
+  order.run = 8;
+  order.version = 1;
+  merged.lineage.check_base(6, order, {0.0F, 0.0F});
+  CHECK(merged.violations.first() == "");
+  merged.lineage.check_base(6, order, {1.0F, 2.0F});
+  CHECK(merged.violations.first() == "run 8 begins with weights of version 2 of master 5");
+}
+
 TEST_CASE("a server that is not the first knows of a master from when it writes there") {
   EventQueue queue;
   Violations violations;

@@ -86,4 +86,26 @@ TEST_CASE("what a put replaces stays where the server goes back before it is rem
   CHECK(version_read(successors) == 1);
 }
 
+TEST_CASE("what could not be removed as the server restarted, the next put removes", "[store]") {
+  const auto map = std::make_shared<MemoryKeyValue>();
+  ChunkedStore earlier(map, "test");
+  earlier.fence(kPutTerm - 1);
+  put_version(earlier, 1);
+  const auto chunks_of_earlier = [&] {
+    return map->list("speedo:{test}:weights:t" + std::to_string(kPutTerm - 1))->size();
+  };
+  const auto erases = [](const KvOperation& operation) {
+    return operation.kind == KvOperation::Kind::kErase && !operation.keys.empty();
+  };
+  const auto striking =
+      std::make_shared<StrikingMap>(map, erases, [&] { map->set_image(map->image()); });
+  ChunkedStore store(striking, "test");
+  store.fence(kPutTerm);
+  put_version(store, 2);
+  CHECK(striking->has_struck());
+  CHECK(chunks_of_earlier() > 0);
+  put_version(store, 3);
+  CHECK(chunks_of_earlier() == 0);
+}
+
 }  // namespace speedo::test

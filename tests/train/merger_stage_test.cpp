@@ -55,13 +55,13 @@ std::optional<Whole> stored_whole(RecordStore& store, const std::string& key) {
 
 // An engine without a thread, so that the operations of the store can be counted.
 struct EngineFixture {
-  explicit EngineFixture(const std::vector<UpdateSpec>& stages) {
+  explicit EngineFixture(const std::vector<UpdateSpec>& stages, std::uint64_t term = 0) {
     MergerFixture parts(config_of(kDeltas), 1000);
     layout = parts.layout;
     elements = parts.elements;
     weights = parts.start;
     auto made = MergerEngine::create(
-        {.stages = stages, .threads = 1}, layout, parts.solver,
+        {.stages = stages, .term = term, .threads = 1}, layout, parts.solver,
         {.version = Version{0}, .weights = weights, .histories = {}, .session = {}}, store,
         [] { return Result<std::unique_ptr<Backend>>(test::make_backend(0)); });
     require(made);
@@ -355,6 +355,24 @@ TEST_CASE("a master that was superseded writes nothing more", "[merger]") {
   fixture.engine->close();
   REQUIRE_FALSE(store.read(weights_key()));
   REQUIRE_FALSE(store.read(checkpoint_key()));
+}
+
+TEST_CASE("an earlier master's weights, whatever their version, are not this one's", "[merger]") {
+  EngineFixture fixture({kDeltas}, 5);
+  ParameterStore& store = *fixture.inner;
+  store.fence(5);
+  require(fixture.engine->enter_stage(0, "start"));
+  const std::uint64_t version = fixture.engine->copy().version.value;
+  // As a store has them that comes back without what came after, terms too.
+  store.fence(0);
+  RecordInfo info = (*store.read(weights_key()))->info();
+  info.version = version + 5000;
+  require(put(store, weights_key(), info, std::vector<float>(info.element_count, 0.5F)));
+  store.fence(5);
+  require(fixture.engine->restore_lost_weights());
+  const auto there = (*store.read(weights_key()))->info();
+  CHECK(there.term == 5);
+  CHECK(there.version == version);
 }
 
 }  // namespace speedo::test

@@ -21,25 +21,27 @@ namespace speedo {
 namespace {
 
 constexpr Digest kModel{.high = 1, .low = 2};
-constexpr std::uint64_t kOrdered = 7;
+constexpr std::uint64_t kOrdered = 7, kTerm = 3;
 constexpr std::size_t kCount = 8;
 
 struct Exchanged {
   std::shared_ptr<MemoryKeyValue> map = std::make_shared<MemoryKeyValue>();
-  std::shared_ptr<RecordStore> store = std::make_shared<ChunkedStore>(map, "m");
+  std::shared_ptr<ChunkedStore> store = std::make_shared<ChunkedStore>(map, "m");
   std::atomic<std::uint64_t> progress{0};
   TrainerCodec codec;
   RecordExchange exchange{
       {.store = store,
        .model = kModel,
        .worker = WorkerId{0},
+       .term = kTerm,
        .contribution = contribution_key(0, 0),
        .codec = codec,
        .platform = real_platform()},
       progress};
   std::vector<float> target = std::vector<float>(kCount);
 
-  void put_weights(std::uint64_t version, std::size_t count) {
+  void put_weights(std::uint64_t version, std::size_t count, std::uint64_t term = kTerm) {
+    store->fence(term);
     RecordInfo info;
     info.model = kModel;
     info.version = version;
@@ -66,6 +68,12 @@ struct Exchanged {
 TEST_CASE("weights of an earlier stage, to which a store fell back, are waited out") {
   Exchanged worker;
   worker.put_weights(kOrdered - 1, 2 * kCount);
+  worker.check_waits_for_weights();
+}
+
+TEST_CASE("weights of an earlier master, to which a store fell back, are waited out") {
+  Exchanged worker;
+  worker.put_weights(kOrdered + 5000, kCount, kTerm - 1);
   worker.check_waits_for_weights();
 }
 
@@ -111,10 +119,11 @@ struct Expected : Exchanged {
       return std::span(gradients).subspan(offset, count);
     };
     exchange.begin_contribution(1, kOrdered, kFloats, form);
-    exchange.expect(weights_key(), {.version = kNext, .term = 0, .element_count = kFloats}, target,
-                    true);
+    exchange.expect(weights_key(), {.version = kNext, .term = kTerm, .element_count = kFloats},
+                    target, true);
   }
   std::unique_ptr<RecordWriter> begin() {
+    store->fence(kTerm);
     RecordInfo info;
     info.model = kModel;
     info.version = kNext;

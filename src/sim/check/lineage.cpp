@@ -158,13 +158,19 @@ bool Lineage::knows(std::uint64_t term, Version version) const {
 }
 
 // Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
-// worker of a master that was replaced unawares reads what its successor has published.
+// worker of a master that was replaced unawares reads what its successor has published; nobody
+// reads what his predecessor had.
 void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
                          const std::vector<float>& weights) const {
   if (is_elastic(stages_[order.stage].kind)) return;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
-    if (key.first < term) return;
+    if (key.first < term) {
+      if (state.weights != weights) continue;
+      return violations_.report(
+          Check::kOrders, fmt::format("run {} begins with weights of version {} of master {}",
+                                      order.run, key.second, key.first));
+    }
     const bool is_new = key.second >= order.version;
     if (is_new && state.weights.empty() && near(weights, state.reckoned)) return;
     if (state.weights != weights) continue;

@@ -263,15 +263,27 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
   });
 }
 
-// A store that was emptied, or restarted without its data, gets the job again; the weights are the
-// merger's care. One that can only be read, or not be written in time, is as good as away.
+// A store that was emptied, or restarted without its data or with older ones, gets the job again;
+// the weights are the merger's care. One that can only be read, or not be written in time, is as
+// good as away.
 Result<void> JobMaster::look_after_store() {
-  if (const auto job = store_->get_blob(job_key()); !job) {
-    if (is_transient(job.error().code)) return job.error();
-    SPEEDO_WARN("the store has lost the job; publishing it again: {}", job.error().message);
+  SPEEDO_ASSIGN(bool is_there, has_blob(job_key(), job_record_));
+  if (is_there && parts_) {
+    SPEEDO_ASSIGN(is_there, has_blob(parts_key(), parts_record_));
+  }
+  if (!is_there) {
+    SPEEDO_WARN("the store has lost the job, or has an earlier one in its place; publishing it "
+                "again");
     SPEEDO_TRY(put_job());
   }
   return store_->put_blob(probe_key(), "");
+}
+
+// Error: the store does not answer.
+Result<bool> JobMaster::has_blob(std::string_view key, const std::string& value) {
+  const auto blob = store_->get_blob(key);
+  if (!blob && is_transient(blob.error().code)) return blob.error();
+  return blob && *blob == value;
 }
 
 void JobMaster::erase_worker(WorkerId worker) {

@@ -107,6 +107,8 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   session_ = std::make_unique<MasterSession>(config, options.make_strategy);
   if (!state.empty()) SPEEDO_TRY(session_->restore(state));
   if (parts.hooks.on_training) {
+    // Not by one that was replaced while it came here: files know no terms.
+    SPEEDO_TRY(store.put_blob(probe_key(), ""));
     SPEEDO_TRY(parts.hooks.on_training(session_->training(), !resumed_));
   }
   if (!start.from_store) {

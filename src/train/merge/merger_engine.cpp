@@ -19,12 +19,14 @@ namespace {
 constexpr std::chrono::seconds kNoPublication{1};
 constexpr std::chrono::milliseconds kPauseWhileLooking{5};
 
-// Whether the store answers, and has neither this version whole nor a newer one.
+// Whether the store answers, and has neither this version whole nor a newer one of this master.
 bool is_lost(RecordStore& store, std::uint64_t version, std::uint64_t term) {
   const auto reader = store.read(weights_key());
   if (!reader) return !is_transient(reader.error().code);
-  // A newer master's: what this one had written is gone for good.
+  // A newer master's: what this one had written is gone for good. An earlier one's are of whatever
+  // version: the store has come back as it was before this one began.
   if (term != 0 && (*reader)->info().term > term) return false;
+  if ((*reader)->info().term < term) return true;
   if ((*reader)->info().version < version) return true;
   const auto whole = (*reader)->is_whole();
   return whole && !*whole;

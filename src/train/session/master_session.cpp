@@ -214,7 +214,8 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   seats_.gone(id);
   states_.gone(id, out_);
   ratios_.remove(id);
-  if (runs_.remove(id)) work_.worker_is_gone(id);
+  // Memory is offered to the master before the first order.
+  if (runs_.remove(id) || !config_.memory.empty()) work_.worker_is_gone(id);
   if (!member.ready) return;
   update_pause();
   if (member.known && is_training()) tell(Left{id});

@@ -40,8 +40,8 @@ Error cancelled_error() { return Error{ErrorCode::kUnavailable, "run cancelled"}
 
 }  // namespace
 
-// A record older than `version` is kNotFound, whatever it holds: what a store has lost the newer
-// ones of may be of an earlier stage.
+// A record older than `version`, or of an earlier master than this worker's, is kNotFound, whatever
+// it holds: what a store has lost the newer ones of may be of an earlier stage or job.
 Result<std::unique_ptr<RecordReader>> RecordExchange::open_any(std::string_view key,
                                                                std::uint64_t version) {
   SPEEDO_ASSIGN(std::unique_ptr<RecordReader> reader, options_.store->read(key));
@@ -50,6 +50,9 @@ Result<std::unique_ptr<RecordReader>> RecordExchange::open_any(std::string_view 
     return Error{ErrorCode::kMismatch,
                  fmt::format("record '{}' is of model {}, expected {}", key, to_string(info.model),
                              to_string(options_.model))};
+  }
+  if (info.term < options_.term) {
+    return Error{ErrorCode::kNotFound, fmt::format("record '{}' is an earlier master's", key)};
   }
   if (info.version < version) {
     return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, before {}", key,
