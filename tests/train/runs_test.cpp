@@ -32,9 +32,9 @@ TEST_CASE("runs are numbered without a gap, above those of earlier masters, one 
   runs.finish({0}, report_of(0, {120}, 1, 1));
   CHECK(!runs.is_busy({0}));
   CHECK(runs.any_under_way());
-  CHECK(runs.remove({1}));
+  CHECK(runs.remove({1}, {}));
   CHECK(!runs.any_under_way());
-  CHECK(!runs.remove({2}));  // was never given a run
+  CHECK(!runs.remove({2}, {}));  // was never given a run
 }
 
 TEST_CASE("a run is stalled when its own progress stands still, not by beats alone") {
@@ -67,6 +67,31 @@ TEST_CASE("a worker learns once, with its next order, that its contribution was 
   CHECK(runs.start({0}, {}).merged_run == kNoRun);
 }
 
+TEST_CASE("a process that comes back learns what was merged of it as another worker") {
+  Runs runs(1);
+  const ProcessUuid process{1, 2}, another{1, 3};
+  for (const std::uint64_t worker : {0, 1, 2}) {
+    const RunId run = runs.start({worker}, {}).run;
+    runs.finish({worker}, report_of(worker, run, 1, 1));
+  }
+  runs.merged({0}, {1}, 0.5F);
+  runs.remove({0}, process);
+  runs.remove({1}, another);
+  runs.remove({2}, {});  // says no process
+  runs.merged({1}, {2}, 0.25F);  // under way when it went
+  runs.merged({2}, {3}, 1.0F);
+  runs.arrive({3}, another);
+  CHECK(runs.start({3}, {}).merged_run == 2);
+  runs.arrive({4}, process);
+  const Runs::Order order = runs.start({4}, {});
+  CHECK(order.merged_run == 1);
+  CHECK(order.merged_weight == 0.5F);
+  runs.arrive({5}, {});
+  CHECK(runs.start({5}, {}).merged_run == kNoRun);
+  runs.arrive({6}, process);  // once
+  CHECK(runs.start({6}, {}).merged_run == kNoRun);
+}
+
 TEST_CASE("shards follow the speed over the slowest worker's, rounded and bounded") {
   Runs runs(1);
   const auto train = [&](std::uint64_t worker, std::uint64_t compute_us) {
@@ -82,7 +107,7 @@ TEST_CASE("shards follow the speed over the slowest worker's, rounded and bounde
   CHECK(runs.shards_by_speed({2}) == kShardsPerRunMax);
   CHECK(runs.shards_by_speed({3}) == 1);
   CHECK(runs.shards_by_speed({4}) == 1);
-  runs.remove({0});
+  runs.remove({0}, {});
   CHECK(runs.shards_by_speed({1}) == 1);
 }
 

@@ -250,6 +250,11 @@ void SessionChecker::check_merged_run(const Incarnation& incarnation,
   } else if (incarnation.last_reported) {
     expect(kOrders, order.merged_run != *incarnation.last_reported,
            "a worker is told of a merge that was not");
+  } else if (order.merged_run != kNoRun) {
+    // Of its process, as another worker.
+    const bool was_merged = std::ranges::any_of(
+        merged_of_, [&](const auto& each) { return each.second == order.merged_run; });
+    expect(kOrders, was_merged, "a worker that comes back is told of a merge that was not");
   }
 }
 

@@ -215,7 +215,8 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   states_.gone(id, out_);
   ratios_.remove(id);
   // Memory is offered to the master before the first order.
-  if (runs_.remove(id) || !config_.memory.empty()) work_.worker_is_gone(id);
+  const bool had_orders = runs_.remove(id, {member.uuid_high, member.uuid_low});
+  if (had_orders || !config_.memory.empty()) work_.worker_is_gone(id);
   if (!member.ready) return;
   update_pause();
   if (member.known && is_training()) tell(Left{id});

@@ -139,12 +139,17 @@ void MasterSession::Impl::send_trains() {
   for (std::size_t i = 0; i < orders.size(); ++i) {
     const WorkerId id = orders[i].worker;
     SPEEDO_ASSERT(members_.find(id)->ready);
-    const std::uint64_t seat = runs_.was_ordered(id) ? kNoSeat : seats_.give(id);
+    const Membership::Member& member = *members_.find(id);
+    std::uint64_t seat = kNoSeat;
+    if (!runs_.was_ordered(id)) {
+      seat = seats_.give(id);
+      runs_.arrive(id, {member.uuid_high, member.uuid_low});
+    }
     const Runs::Order order = runs_.start(id, clock_.now());
     const float scale = stages_.rate_scale(iteration(), members_.ready_count());
     figures_.ordered(id, iteration());
     out_.add(master_command::SendTrain{
-        members_.find(id)->peer,
+        member.peer,
         {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
          leases[i].next, leases[i].current.count, stages_.index(),
          std::bit_cast<std::uint32_t>(scale), order.merged_run,

@@ -13,12 +13,26 @@ namespace {
 
 // Weight of the newest run in a worker's measured speed.
 constexpr double kSpeedSmoothing = 0.25;
+// Whoever comes back does so within seconds.
+constexpr std::size_t kDepartedMax = 1024;
 
 }  // namespace
 
 void Runs::begin_above(std::uint64_t next_run) {
   SPEEDO_ASSERT(workers_.empty());
   next_ = std::max(next_, next_run);
+}
+
+void Runs::arrive(WorkerId id, const ProcessUuid& process) {
+  SPEEDO_ASSERT(!workers_.contains(id));
+  const auto last = std::find_if(departed_.rbegin(), departed_.rend(), [&](const auto& each) {
+    return each.second.process == process;
+  });
+  if (last == departed_.rend()) return;
+  Worker& worker = workers_[id];
+  worker.merged_run = last->second.merged_run;
+  worker.merged_weight = last->second.merged_weight;
+  departed_.erase(last->first);
 }
 
 Runs::Order Runs::start(WorkerId id, Instant now) {
@@ -85,13 +99,27 @@ void Runs::finish(WorkerId id, const TrainedMessage& message) {
 }
 
 void Runs::merged(WorkerId id, RunId run, float weight) {
-  const auto found = workers_.find(id);
-  if (found == workers_.end()) return;
-  found->second.merged_run = run.value;
-  found->second.merged_weight = weight;
+  const auto tell = [&](auto& told) {
+    told.merged_run = run.value;
+    told.merged_weight = weight;
+  };
+  if (const auto found = workers_.find(id); found != workers_.end()) {
+    tell(found->second);
+  } else if (const auto gone = departed_.find(id); gone != departed_.end()) {
+    tell(gone->second);
+  }
 }
 
-bool Runs::remove(WorkerId worker) { return workers_.erase(worker) == 1; }
+bool Runs::remove(WorkerId id, const ProcessUuid& process) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return false;
+  if (process != ProcessUuid{}) {
+    departed_[id] = {process, found->second.merged_run, found->second.merged_weight};
+    if (departed_.size() > kDepartedMax) departed_.erase(departed_.begin());
+  }
+  workers_.erase(found);
+  return true;
+}
 
 // The exchange is left out: a worker that is given more shards pays the same for it.
 void Runs::measure_speed(Worker& worker, const TrainedMessage& message) {

@@ -12,6 +12,9 @@
 
 namespace speedo {
 
+// What a worker says its process is; both 0: nothing.
+using ProcessUuid = std::pair<std::uint64_t, std::uint64_t>;
+
 // What each worker trains: its run under way and whether that gets on, how fast the worker is, and
 // which of its contributions it has still to be told of.
 //
@@ -30,6 +33,9 @@ class Runs {
   void begin_above(std::uint64_t next_run);
   RunId next() const { return {next_}; }
 
+  // A worker is to have its first run: what its process contributed as another worker, before its
+  // connection broke, it may not know to be merged yet.
+  void arrive(WorkerId worker, const ProcessUuid& process);
   // Requires: no run of the worker is under way.
   Order start(WorkerId worker, Instant now);
   // The contribution that the worker's next order will tell of, if one was merged; without a run.
@@ -46,12 +52,12 @@ class Runs {
   // Requires: the run is under way.
   void finish(WorkerId worker, const TrainedMessage& message);
   // The contribution of a run was merged with this weight: its worker learns of it with the next
-  // order. Not an error: the worker is gone.
+  // order, or if it is gone, its process with the first one that it has as another worker.
   void merged(WorkerId worker, RunId run, float weight);
 
   // The worker is gone. Whether it ever had an order, so that it may have left records in the
   // store.
-  bool remove(WorkerId worker);
+  bool remove(WorkerId worker, const ProcessUuid& process);
   bool was_ordered(WorkerId worker) const { return workers_.contains(worker); }
 
   // Shards of the data for the worker's next run, by its speed: 1 for the slowest and for one that
@@ -69,10 +75,16 @@ class Runs {
     float merged_weight = 1.0F;
     double speed = 0.0;  // samples computed per microsecond; 0: not measured
   };
+  struct Departed {
+    ProcessUuid process;
+    std::uint64_t merged_run = kNoRun;
+    float merged_weight = 1.0F;
+  };
   static void measure_speed(Worker& worker, const TrainedMessage& message);
   double slowest_speed() const;
 
   std::map<WorkerId, Worker> workers_;
+  std::map<WorkerId, Departed> departed_;  // that may come back: the last ones
   std::uint64_t next_;
   PhaseTimes phases_;  // of all reported runs
   Traffic traffic_;
