@@ -1,7 +1,6 @@
 #include "train/parts/neighbor_copies.hpp"
 
 #include <algorithm>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -93,8 +92,9 @@ std::unique_ptr<RecordWriter> write_part_checkpoint(PartStore& store,
 
 Result<void> erase_part_checkpoint(PartStore& store, const PartCheckpointPlace& place,
                                    std::uint64_t element_count) {
-  for (const std::string& key : std::views::reverse(keys_of(place))) {
-    SPEEDO_TRY(store.erase_in_turn(key, element_count, place.first_slot));
+  const auto keys = keys_of(place);
+  for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
+    SPEEDO_TRY(store.erase_in_turn(*key, element_count, place.first_slot));
   }
   return {};
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ranges>
 #include <utility>
 
 #include <fmt/format.h>
@@ -305,7 +304,7 @@ void RecordExchange::add(std::size_t offset, std::size_t count) {
   if (is_cancelled()) return;
   if (!outgoing_->target) {
     // From the end, as they are awaited.
-    for (const std::size_t chunk : std::views::reverse(whole)) put(chunk);
+    for (auto chunk = whole.rbegin(); chunk != whole.rend(); ++chunk) put(*chunk);
     if (!coming_) return;
     if (coming_->follows_chunks) {
       for (const std::size_t chunk : whole) coming_->record->allow(chunk);
