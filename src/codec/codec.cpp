@@ -95,7 +95,7 @@ std::optional<CodecKind> codec_kind(std::uint32_t number) {
 }
 
 bool is_codec_sound(const CodecSpec& spec) {
-  return std::isfinite(spec.threshold) && spec.threshold > 0.0F && spec.percent > 0.0 &&
+  return std::isfinite(spec.threshold) && spec.threshold >= 0.0F && spec.percent > 0.0 &&
          spec.percent <= 100.0;
 }
 

@@ -70,9 +70,9 @@ Result<CodecSpec> parse_codec(std::string_view text) {
     return read_parameter(text, spec, text.substr(colon + 1));
   }
   const CodecSpec defaults;
-  return bad_codec(text, "allowed are none, bf16, fp16, int8, threshold:T (T above 0, " +
-                             number_text(defaults.threshold) +
-                             " without it), topk:P (P percent of the values, " +
+  return bad_codec(text, "allowed are none, bf16, fp16, int8, threshold:T (T above 0; without it "
+                         "the largest tenth of the values is sent), topk:P (P percent of the "
+                         "values, " +
                              number_text(defaults.percent) + " without it), onebit");
 }
 
@@ -80,7 +80,8 @@ std::string to_string(const CodecSpec& spec) {
   for (const CodecName& known : kCodecNames) {
     if (known.kind != spec.kind) continue;
     std::string text(known.name);
-    if (spec.kind == CodecKind::kThreshold) text += ":" + number_text(spec.threshold);
+    const bool has_threshold = spec.kind == CodecKind::kThreshold && spec.threshold > 0.0F;
+    if (has_threshold) text += ":" + number_text(spec.threshold);
     if (spec.kind == CodecKind::kTopK) text += ":" + number_text(spec.percent);
     return text;
   }

@@ -16,10 +16,32 @@ void write_head(std::size_t entries, IndexSet::Form form, std::byte* target) {
   store(target + sizeof(std::uint32_t), static_cast<std::uint32_t>(form));
 }
 
+constexpr double kThresholdPercent = 10.0;
+
+std::size_t topk_entries(double percent, std::size_t count) {
+  const auto share = std::llround(static_cast<double>(count) * percent / 100.0);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(share), 1,
+                                 std::max<std::size_t>(count, 1));
+}
+
+// Marks the largest values, and returns their mean magnitude: of all numbers the one that leaves
+// least of them.
+float mark_threshold(std::span<const float> values, IndexSet& entries) {
+  mark_largest(values, topk_entries(kThresholdPercent, values.size()), entries);
+  double sum = 0.0;
+  entries.for_each([&](std::size_t index) { sum += std::fabs(values[index]); });
+  const std::size_t count = entries.size();
+  return count == 0 ? 1.0F : static_cast<float>(sum / static_cast<double>(count));
+}
+
 std::size_t write_threshold(float threshold, std::span<const float> values, std::span<float> left,
                             std::byte* target) {
   IndexSet entries(values.size());
-  entries.mark_from(values, threshold);
+  if (threshold > 0.0F) {
+    entries.mark_from(values, threshold);
+  } else {
+    threshold = mark_threshold(values, entries);
+  }
   const std::size_t count = entries.size();
   const IndexSet::Form form = entries.shorter_form();
   write_head(count, form, target);
@@ -36,12 +58,6 @@ std::size_t write_threshold(float threshold, std::span<const float> values, std:
   });
   std::byte* const rest = signs + bit_bytes(count);
   return static_cast<std::size_t>(rest - target) + entries.write(form, rest);
-}
-
-std::size_t topk_entries(double percent, std::size_t count) {
-  const auto share = std::llround(static_cast<double>(count) * percent / 100.0);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(share), 1,
-                                 std::max<std::size_t>(count, 1));
 }
 
 std::size_t write_topk(double percent, std::span<const float> values, std::span<float> left,

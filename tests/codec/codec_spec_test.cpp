@@ -11,11 +11,11 @@ TEST_CASE("Each codec is read by its name, with a default where a parameter is l
   CHECK(test::codec_of("fp16").kind == CodecKind::kFp16);
   CHECK(test::codec_of("int8").kind == CodecKind::kInt8);
   CHECK(test::codec_of("onebit").kind == CodecKind::kOneBit);
-  CHECK(test::codec_of("threshold") == CodecSpec{CodecKind::kThreshold, 1e-3F, 1.0});
-  CHECK(test::codec_of("threshold:2.5e-4") == CodecSpec{CodecKind::kThreshold, 2.5e-4F, 1.0});
-  CHECK(test::codec_of("topk") == CodecSpec{CodecKind::kTopK, 1e-3F, 1.0});
-  CHECK(test::codec_of("topk:0.1") == CodecSpec{CodecKind::kTopK, 1e-3F, 0.1});
-  CHECK(test::codec_of("topk:100") == CodecSpec{CodecKind::kTopK, 1e-3F, 100.0});
+  CHECK(test::codec_of("threshold") == CodecSpec{CodecKind::kThreshold, 0.0F, 10.0});
+  CHECK(test::codec_of("threshold:2.5e-4") == CodecSpec{CodecKind::kThreshold, 2.5e-4F, 10.0});
+  CHECK(test::codec_of("topk") == CodecSpec{CodecKind::kTopK, 0.0F, 10.0});
+  CHECK(test::codec_of("topk:0.1") == CodecSpec{CodecKind::kTopK, 0.0F, 0.1});
+  CHECK(test::codec_of("topk:100") == CodecSpec{CodecKind::kTopK, 0.0F, 100.0});
 }
 
 TEST_CASE("A codec's text is read as that codec") {
@@ -23,8 +23,8 @@ TEST_CASE("A codec's text is read as that codec") {
                            "threshold:5", "topk:1", "topk:0.1", "topk:33.3"}) {
     CHECK(to_string(test::codec_of(text)) == text);
   }
-  CHECK(to_string(test::codec_of("threshold")) == "threshold:0.001");
-  CHECK(to_string(test::codec_of("topk")) == "topk:1");
+  CHECK(to_string(test::codec_of("threshold")) == "threshold");
+  CHECK(to_string(test::codec_of("topk")) == "topk:10");
   for (const std::string& text : test::kCodecTexts) {
     const CodecSpec spec = test::codec_of(text);
     CHECK(test::codec_of(to_string(spec)) == spec);
@@ -44,8 +44,8 @@ std::string refusal(const std::string& text) {
 TEST_CASE("What is no codec is refused with what is allowed") {
   for (const char* text : {"", "zip", "BF16", " none", "none ", "float16", ":", ":1"}) {
     CHECK(refusal(text).ends_with(
-        "allowed are none, bf16, fp16, int8, threshold:T (T above 0, 0.001 without it), "
-        "topk:P (P percent of the values, 1 without it), onebit"));
+        "allowed are none, bf16, fp16, int8, threshold:T (T above 0; without it the largest tenth "
+        "of the values is sent), topk:P (P percent of the values, 10 without it), onebit"));
   }
 }
 

@@ -19,8 +19,8 @@ namespace speedo::test {
 
 // One of each kind, and parameters at both ends.
 inline const std::vector<std::string> kCodecTexts = {
-    "none",          "bf16",      "fp16",   "int8",   "onebit",  "threshold", "threshold:0.5",
-    "threshold:1e4", "topk:0.01", "topk:1", "topk:25", "topk:100"};
+    "none", "bf16", "fp16", "int8", "onebit", "threshold", "threshold:0.5",
+    "threshold:1e4", "threshold:0.001", "topk:0.01", "topk:1", "topk:25", "topk:100"};
 
 // Around the widths of vectors, words, blocks and tiles.
 inline const std::vector<std::size_t> kCodecCounts = {

@@ -206,9 +206,10 @@ TEST_CASE("Codecs that are not described have their usual ratio") {
   CHECK(ratio("onebit") == Approx(4.0 * 512.0 / 72.0));
   CHECK(ratio("topk:1") > 60.0);
   ClusterCosts described = cluster;
-  described.codecs = {{.name = "topk", .ratio = 50.0}};
+  CHECK(ratio("threshold") > 20.0);
+  described.codecs = {{.name = "topk:1", .ratio = 50.0}};
   CHECK(codec_of(described, "topk:1")->ratio == 50.0);
-  CHECK(codec_of(cluster, "threshold").error().code == ErrorCode::kUsage);
+  CHECK(codec_of(cluster, "threshold:0.001").error().code == ErrorCode::kUsage);
   CHECK(codec_of(cluster, "zip").error().code == ErrorCode::kUsage);
 }
 

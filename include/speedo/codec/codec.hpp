@@ -26,7 +26,8 @@ enum class CodecKind : std::uint32_t {
   kBf16 = 2,       // 8 bits of mantissa: to the nearest, ties to even
   kFp16 = 3,       // IEEE 754 binary16: the same
   kInt8 = 4,       // whole multiples of a scale, one for each 256 values
-  kThreshold = 5,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015)
+  kThreshold = 5,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015); or of
+                   // the largest tenth of the values, T being their mean magnitude
   kTopK = 6,       // the largest magnitudes as float32, else nothing
   kOneBit = 7,     // the sign, two reconstruction values for each 512 values (Seide et al. 2014)
 };
@@ -35,8 +36,8 @@ std::optional<CodecKind> codec_kind(std::uint32_t number);
 
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
-  float threshold = 1e-3F;  // of kThreshold: finite, above 0
-  double percent = 1.0;     // of kTopK: of the values, above 0 and at most 100
+  float threshold = 0.0F;  // of kThreshold: finite, above 0; 0: that of the largest tenth
+  double percent = 10.0;   // of kTopK: of the values, above 0 and at most 100
 
   friend bool operator==(const CodecSpec&, const CodecSpec&) = default;
 };

@@ -100,7 +100,7 @@ constexpr Option kScheduleOptions[] = {
      .programs = kClustersAndStages,
      .group = kWhatGroup,
      .sentence = "Elastic averaging: workers keep weights of their own, drawn to the master's by "
-                 "this, 0 to 1"},
+                 "this, above 0 and at most 1"},
     {.name = "elastic-side",
      .type = one_of("worker master"),
      .otherwise = "worker",
@@ -134,8 +134,8 @@ constexpr Option kScheduleOptions[] = {
      .programs = kClustersAndStages,
      .group = kWhatGroup,
      .sentence = "What workers send through the store is coded so: none, bf16, fp16, int8, "
-                 "threshold[:T] (only what reached T, as T), topk[:P] (the largest P percent), "
-                 "onebit (signs and two means). What a codec leaves out goes with the next "
+                 "threshold[:T] (only what reached T, as T; without T the largest tenth, as its "
+                 "mean), topk[:P] (the largest P percent, 10), onebit (signs and two means). What a codec leaves out goes with the next "
                  "contribution. Shared memory needs none. auto: only what loses nothing, which is "
                  "none, or with --replicated factors where they are fewer bytes"},
     {.name = "no-error-feedback",

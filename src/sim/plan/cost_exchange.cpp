@@ -151,7 +151,7 @@ Result<CodecCosts> codec_of(const ClusterCosts& cluster, const std::string& name
     if (const auto known = parse_codec(codec.name); known && *known == spec) return codec;
   }
   if (spec.kind == CodecKind::kNone) return CodecCosts{.name = name};
-  if (spec.kind == CodecKind::kThreshold) {
+  if (spec.kind == CodecKind::kThreshold && spec.threshold > 0.0F) {
     return usage_error("codec '" + name + "' sends what reaches T, and how much that is, only the "
                        "net knows: describe it with [[codec]] name, ratio");
   }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kShardsMax = 16;
 constexpr const char* kSchedules =
     "sync,async,ssp,partial-sync,weedout,grouping,easgd,easgd:4,easgd:10,sync-easgd,sync-easgd:4,"
     "sync-easgd:10,averaging:1,averaging:5,averaging:20";
-constexpr const char* kLossyCodecs[] = {"bf16", "fp16", "int8", "onebit", "topk"};
+constexpr const char* kLossyCodecs[] = {"bf16", "fp16", "int8", "onebit", "topk", "threshold"};
 
 std::uint64_t room_of(const ClusterCosts& cluster) {
   std::uint64_t room = 0;

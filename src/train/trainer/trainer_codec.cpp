@@ -38,7 +38,8 @@ double TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bo
   if (!fits) {
     forgotten = residual_norm();
     residual_ = next_ = {};
-  } else if (spec_.codec.kind == CodecKind::kThreshold && update.codec != spec_.codec) {
+  } else if (spec_.codec.kind == CodecKind::kThreshold && spec_.codec.threshold > 0.0F &&
+             update.codec != spec_.codec) {
     forgotten = cut(residual_, kThresholdsToKeep * spec_.codec.threshold);
   }
   if (forgotten > 0.0) {
