@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -68,16 +69,19 @@ Fault read_count(const std::string& key, const std::string& text, std::uint64_t 
   return std::nullopt;
 }
 
+std::string key_of(const std::string& setting) {
+  const std::string key = setting.substr(0, setting.find('='));
+  const auto other = other_names().find(key);
+  return other != other_names().end() ? other->second : key;
+}
+
 Fault read_setting(const std::string& word, Host& host) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos) {
     return "'" + word + "' is no setting: KEY=VALUE, such as workers=2 (one host a line)";
   }
-  std::string key = word.substr(0, equals);
+  const std::string key = key_of(word);
   const std::string value = word.substr(equals + 1);
-  if (const auto other = other_names().find(key); other != other_names().end()) {
-    key = other->second;
-  }
   if (value.empty()) return key + " has no value";
   if (key == "workers") return read_count(key, value, kWorkersMax, host.workers);
   if (key == "threads") {
@@ -105,8 +109,11 @@ Fault read_line(const std::string& line, std::optional<Host>& host) {
   if (words.empty()) return std::nullopt;
   host.emplace();
   if (const Fault fault = read_name(words[0], *host)) return fault;
+  std::set<std::string> keys;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (const Fault fault = read_setting(words[i], *host)) return fault;
+    const std::string key = key_of(words[i]);
+    if (!keys.insert(key).second) return key + " is given twice";
   }
   const bool is_too_few = host->threads != 0 &&
                           static_cast<std::uint64_t>(host->threads) < host->workers;

@@ -19,6 +19,7 @@
 #include "cli/report/curves.hpp"
 #include "cli/grace_period.hpp"
 #include "cli/make_schedule.hpp"
+#include "cli/output_file.hpp"
 #include "cli/report/master_reporter.hpp"
 #include "cli/password_source.hpp"
 #include "cli/signals.hpp"
@@ -242,6 +243,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
 
   set_up_console(flags.log);
   if (flags.dry_run) return examine_master_flags(flags, values.given("redis"), secrets);
+  SPEEDO_TRY(check_output_folder(flags.address_file));
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));

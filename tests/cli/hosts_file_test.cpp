@@ -50,6 +50,7 @@ TEST_CASE("What is wrong in a hosts file is named with its line, and what would 
   CHECK(error_of("a workers=3 threads=2").find("fewer threads than workers") !=
         std::string::npos);
   CHECK(error_of("a:99999").find("'99999' is no port") != std::string::npos);
+  CHECK(error_of("a workers=1 slots=2").find("workers is given twice") != std::string::npos);
   CHECK(error_of("a b").find("one host a line") != std::string::npos);
   CHECK(error_of("a folder=\"x").find("no end") != std::string::npos);
   CHECK(error_of("a folder=").find("has no value") != std::string::npos);

@@ -322,6 +322,13 @@ TEST_CASE("Outputs are not overwritten unless asked for") {
   CHECK(place.run({"speedo", "mean", lmdb, mean, "--force"}).exit_code == 0);
 }
 
+TEST_CASE("A master does not start whose address file nobody could read") {
+  Context place;
+  expect_failure(place, {"speedo-master", "--solver", place.write_solver(), "--address-file",
+                         "/nonexistent/address"},
+                 73, {"/nonexistent/address", "No such file"});
+}
+
 TEST_CASE("Schedules that contradict themselves, and malformed stages and groups") {
   Context place;
   const std::string solver = place.write_solver();
@@ -336,7 +343,8 @@ TEST_CASE("Schedules that contradict themselves, and malformed stages and groups
     }
   };
   fails({"--workers", "4:2"}, 2, {"MIN is greater than MAX"});
-  fails({"--movingRate", "1.5"}, 2, {"--moving-rate", "[0, 1]"});
+  fails({"--movingRate", "1.5"}, 2, {"--moving-rate", "above 0 and at most 1"});
+  fails({"--strategy", "easgd", "--moving-rate", "0"}, 2, {"--moving-rate", "above 0"});
   fails({"--strategy", "easgd", "--train", "0"}, 2, {"--train"});
   fails({"--sync", "--drop", "3"}, 2, {"--sync", "--drop"});
   fails({"--hybrid", "=maxIter", "5", "=sync", "==", "=movingRate", "2"}, 2, {"stage 2"});

@@ -32,5 +32,17 @@ TEST_CASE("Compute threads are nicer than the process, however many backends the
   CHECK(priority_of(::getpid()) == process);
 }
 
+TEST_CASE("Certificates for servers of which none is by TLS are refused") {
+  StoreTerms terms;
+  terms.tls.authority = "ca.pem";
+  const auto clear = redis_servers(StoreAddress("redis://here:1,there:2"), terms);
+  REQUIRE_FALSE(clear);
+  CHECK(clear.error().code == ErrorCode::kUsage);
+  CHECK(clear.error().message.find("rediss://") != std::string::npos);
+  CHECK(redis_servers(StoreAddress("rediss://here:1"), terms));
+  terms.tls = {};
+  CHECK(redis_servers(StoreAddress("redis://here:1"), terms));
+}
+
 }  // namespace
 }  // namespace speedo

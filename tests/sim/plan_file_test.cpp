@@ -45,7 +45,7 @@ TEST_CASE("The examples are read") {
     CHECK(sim::plan_of(*cluster, "async", 2).speed_up > 0.0);
     files += 1;
   }
-  CHECK(files == 3);
+  CHECK(files == 5);
 }
 
 TEST_CASE("What is left out has its default") {

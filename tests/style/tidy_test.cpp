@@ -165,7 +165,7 @@ TEST_CASE("No exceptions and no bare new outside adapters; std::cout only in the
         findings.push_back(at(file, i) + "using namespace");
       }
       if (code.find("std::views::") != std::string::npos) {
-        findings.push_back(at(file, i) + "std::views, which clang 14 of the fuzzers cannot compile");
+        findings.push_back(at(file, i) + "std::views, which the fuzzers' clang 14 cannot do");
       }
       if (file.lines[i].find("TODO") != std::string::npos && !file.in("tests/style")) {
         findings.push_back(at(file, i) + "TODO");

@@ -214,12 +214,15 @@ TEST_CASE("every published version carries its state", "[merger]") {
   }
 }
 
-TEST_CASE("a checkpoint of an earlier job is not left behind", "[merger]") {
+TEST_CASE("a checkpoint of an earlier job goes with the first merge, not before", "[merger]") {
   const auto map = std::make_shared<MemoryKeyValue>();
   const auto store = std::make_shared<ChunkedStore>(map, "m");
   { MergerFixture gradients(config_of(kGradients), 1000, store); }
   require(store->read(checkpoint_key()));
-  { MergerFixture deltas(config_of(kDeltas), 1000, store); }
+  MergerFixture deltas(config_of(kDeltas), 1000, store);
+  require(store->read(checkpoint_key()));
+  deltas.contribute(0, 7, 0.1F);
+  deltas.merge_or_fail({{0, 7}}, false);
   REQUIRE_FALSE(store->read(checkpoint_key()));
 }
 

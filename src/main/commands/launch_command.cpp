@@ -80,6 +80,7 @@ Result<std::vector<Host>> hosts_that_answer(const LaunchFlags& flags,
                                             const std::vector<Host>& hosts) {
   SPEEDO_INFO("Asking {} host{} for speedo-worker", hosts.size(), hosts.size() == 1 ? "" : "s");
   SPEEDO_ASSIGN(const std::vector<HostState> states, check_hosts(flags.shell, hosts, version()));
+  if (const auto reason = stop_requested()) return Error{ErrorCode::kUnavailable, *reason};
   std::vector<Host> good;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     if (states[i].problem.empty()) {
@@ -88,7 +89,6 @@ Result<std::vector<Host>> hosts_that_answer(const LaunchFlags& flags,
       SPEEDO_WARN("Host {}: {}", label(hosts[i]), states[i].problem);
     }
   }
-  if (const auto reason = stop_requested()) return Error{ErrorCode::kUnavailable, *reason};
   if (good.size() == hosts.size()) return good;
   const std::size_t bad = hosts.size() - good.size();
   if (flags.require == "all" || good.empty()) {
@@ -179,7 +179,12 @@ Result<int> launch_command(const CommandLine& line) {
                           : Result<RedisCredentials>(RedisCredentials{}));
   if (!has_redis) credentials.password = drawn_password();
   install_signal_handlers(flags.cluster.signals);
-  SPEEDO_ASSIGN(const std::vector<Host> hosts, hosts_that_answer(flags, listed));
+  const Result<std::vector<Host>> answered = hosts_that_answer(flags, listed);
+  if (const auto reason = stop_requested(); reason && !answered) {
+    SPEEDO_INFO("{}: nothing was started", *reason);
+    return 0;
+  }
+  SPEEDO_ASSIGN(const std::vector<Host> hosts, answered);
 
   LocalClusterOptions options;
   options.master_flags = master_flags(values, address, workers_of(hosts));

@@ -1,13 +1,9 @@
 #include "main/commands/test_evaluation.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <utility>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -16,6 +12,7 @@
 
 #include "base/parse_number.hpp"
 #include "caffe.pb.h"
+#include "cli/output_file.hpp"
 #include "core/prototxt.hpp"
 #include "tools/class_labels.hpp"
 #include "tools/evaluation_report.hpp"
@@ -39,16 +36,6 @@ Result<std::vector<int>> parse_top_k(const std::string& text) {
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;
-}
-
-// Before hours of testing.
-Result<void> check_report_folder(const std::string& report) {
-  if (report.empty()) return {};
-  const std::filesystem::path parent = std::filesystem::path(report).parent_path();
-  const std::string folder = parent.empty() ? "." : parent.string();
-  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-  return Error{ErrorCode::kCannotWrite, fmt::format("cannot write '{}': folder '{}': {}", report,
-                                                    folder, std::strerror(errno))};
 }
 
 caffe::NetState test_state(const NetFlags& flags, const caffe::NetParameter& net) {
@@ -83,8 +70,8 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
                                                                const NetFlags& net) {
   if (!flags.is_wanted()) return std::unique_ptr<TestEvaluation>();
   SPEEDO_ASSIGN(std::vector<int> top_k, parse_top_k(flags.top_k));
-  SPEEDO_TRY(check_report_folder(flags.report_json));
-  SPEEDO_TRY(check_report_folder(flags.report_html));
+  SPEEDO_TRY(check_output_folder(flags.report_json));
+  SPEEDO_TRY(check_output_folder(flags.report_html));
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(net.model, {}));
   auto message = read_net_prototxt(file);
   if (!message) {

@@ -16,6 +16,11 @@ constexpr std::string_view kPassword =
     "give the right password with --redis-password-file FILE or in SPEEDO_REDIS_PASSWORD, and with "
     "redis://USER@HOST its user, if it is not the default one's";
 
+constexpr std::string_view kNoSentinel =
+    "this is no Sentinel: give redis://HOST:PORT, or the Sentinels' port, mostly 26379";
+constexpr std::string_view kSentinel =
+    "is this a Sentinel? then give redis-sentinel://HOST:PORT/NAME";
+
 constexpr std::array kKnownReplies = {
     KnownReply{"NOAUTH", ErrorCode::kRefused, kPassword},
     KnownReply{"WRONGPASS", ErrorCode::kRefused, kPassword},
@@ -47,6 +52,10 @@ constexpr std::array kKnownReplies = {
     KnownReply{"ASK", ErrorCode::kUnavailable, "wait until the cluster has moved the slot"},
     KnownReply{"ERR This instance has cluster support disabled", ErrorCode::kConfig,
                "this is no node of a Redis Cluster: give redis://HOST:PORT, or nodes of one"},
+    KnownReply{"ERR unknown command 'SENTINEL'", ErrorCode::kConfig, kNoSentinel},
+    KnownReply{"ERR unknown command `SENTINEL`", ErrorCode::kConfig, kNoSentinel},
+    KnownReply{"ERR unknown command 'EVAL'", ErrorCode::kConfig, kSentinel},
+    KnownReply{"ERR unknown command `EVAL`", ErrorCode::kConfig, kSentinel},
     KnownReply{"WRONGTYPE", ErrorCode::kCorrupt,
                "another program uses a key of this job: choose another job name"},
     KnownReply{"ERR DB index", ErrorCode::kConfig, "give a database that the server has"},

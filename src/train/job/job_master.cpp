@@ -279,11 +279,13 @@ Result<void> JobMaster::look_after_store() {
   return store_->put_blob(probe_key(), "");
 }
 
-// Error: the store does not answer.
+// Error: the store does not say.
 Result<bool> JobMaster::has_blob(std::string_view key, const std::string& value) {
   const auto blob = store_->get_blob(key);
-  if (!blob && is_transient(blob.error().code)) return blob.error();
-  return blob && *blob == value;
+  if (blob) return *blob == value;
+  const ErrorCode code = blob.error().code;
+  if (code == ErrorCode::kNotFound || code == ErrorCode::kCorrupt) return false;
+  return blob.error();
 }
 
 void JobMaster::erase_worker(WorkerId worker) {

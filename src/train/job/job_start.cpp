@@ -59,12 +59,25 @@ Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
                            solver->type(), type, options.job)};
 }
 
+// What the solver remembers is not gone on with.
+void warn_of_histories(bool wants_them, const Checkpoint& found, const JobNets& nets,
+                       ParameterStore& store) {
+  if (!wants_them && store.read(checkpoint_key())) {
+    SPEEDO_WARN("the store has the solver's history, which this job's master does not use: it goes "
+                "with the first merge (was it started with --gradient-only before?)");
+  }
+  const auto count = UpdateRule::history_count(nets.solver());
+  if (wants_them && found.histories.empty() && count && *count > 0) {
+    SPEEDO_WARN("the store has no history of the solver, which begins anew");
+  }
+}
+
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                           ParameterStore& store) {
   const bool with_histories = wants_histories(updates_of(options.session.stages));
   auto read = read_checkpoint(store, nets.layout(), with_histories);
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
-  if (is_damaged && options.merger.in_parts && store.parts() > 1) {
+  if (is_damaged && store.parts() > 1) {
     auto joined = joined_from_copies(nets.layout(), store);
     // Copies that could not be read now are not known to be gone.
     if (joined || is_transient(joined.error().code)) read = std::move(joined);
@@ -72,6 +85,7 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
   SPEEDO_TRY(check_histories(options, nets, store));
+  warn_of_histories(with_histories, found, nets, store);
   return found;
 }
 

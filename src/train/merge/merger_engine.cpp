@@ -175,9 +175,11 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
     fill_checkpoint(carried);
     checkpoint_.write(*store_, info);
     SPEEDO_TRY(note(checkpoint_.finish()));
+    has_earlier_checkpoint_ = false;
   } else if (!stage_) {
-    // A checkpoint of an earlier job would be taken for one of this job.
-    SPEEDO_TRY(note(store_->erase(checkpoint_key())));
+    has_earlier_checkpoint_ = true;
+    // A part's at once: all of its servers are asked then whether the job is still this master's.
+    if (config_.all_or_none) SPEEDO_TRY(erase_earlier_checkpoint());
   }
   SPEEDO_ASSIGN(MergerRecord entered, make_record(record, version));
   SPEEDO_TRY(note(replica ? publish_first_replica(carried, info) : publish_first(entered, info)));
@@ -193,6 +195,15 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   version_ = version;
   state_ = state;
   return version_;
+}
+
+// Once there is more than it has, it would be gone back to. Until then a master that was started
+// with other updates by mistake costs nothing.
+Result<void> MergerEngine::erase_earlier_checkpoint() {
+  if (!has_earlier_checkpoint_) return {};
+  SPEEDO_TRY(note(store_->erase(checkpoint_key())));
+  has_earlier_checkpoint_ = false;
+  return {};
 }
 
 // Memory that cannot be had is done without.

@@ -88,6 +88,7 @@ class MergerEngine : public MergerWork {
   Result<void> publish_first(const MergerRecord& record, const RecordInfo& info);
   void begin_publication();
   void finish_publication();
+  Result<void> erase_earlier_checkpoint();
   Result<void> publish_now();
   void begin_look();
   void take_look();
@@ -143,6 +144,8 @@ class MergerEngine : public MergerWork {
     MergeResult result;
     Merger::Copy before;
   };
+  // One of an earlier master may be in the store, which nobody will write anew.
+  bool has_earlier_checkpoint_ = false;
   std::optional<LastMerge> last_made_;
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them

@@ -65,6 +65,7 @@ Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
   expected_.reset();
   if (!last_made_) {
     SPEEDO_TRY(settle());
+    SPEEDO_TRY(erase_earlier_checkpoint());
     std::optional<Merger::Copy> before;
     if (replica_ && job.is_last) before = copy();
     auto result = merge_party(job);

@@ -34,8 +34,8 @@ Result<void> check_parts(const std::vector<UpdateSpec>& stages,
   for (const UpdateSpec& stage : stages) {
     if (averages_histories(stage)) {
       return Error{ErrorCode::kUsage,
-                   "mergers beside the shards do not average updaters: leave out --updater average "
-                   "or --shards"};
+                   "mergers beside the shards do not average updaters: leave --shards out, or "
+                   "choose --save-updater keep and another strategy than averaging"};
     }
     if (stage.replicated) {
       return Error{ErrorCode::kUsage,

@@ -63,11 +63,12 @@ Result<void> check_numbers(const UpdateSpec& update) {
 }
 
 Result<void> check_elastic(const UpdateSpec& update, const StrategyEntry& entry) {
-  if (!within(update.moving_rate, 0.0F, 1.0F)) {
+  const bool moves = update.moving_rate > 0.0F || !is_elastic(update.kind);
+  if (!within(update.moving_rate, 0.0F, 1.0F) || !moves) {
     return usage_error(
         "--moving-rate " + text(update.moving_rate) +
-        " is not in [0, 1]: it is the part of its distance that a worker and the centre "
-        "move towards each other");
+        " is not above 0 and at most 1: it is the part of its distance that a worker and the "
+        "centre move towards each other");
   }
   if (is_elastic(entry.update.kind) && !is_elastic(update.kind)) {
     return usage_error("strategy '" + std::string(entry.name) +
