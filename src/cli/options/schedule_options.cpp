@@ -135,9 +135,10 @@ constexpr Option kScheduleOptions[] = {
      .group = kWhatGroup,
      .sentence = "What workers send through the store is coded so: none, bf16, fp16, int8, "
                  "threshold[:T] (only what reached T, as T; without T the largest tenth, as its "
-                 "mean), topk[:P] (the largest P percent, 10), onebit (signs and two means). What a codec leaves out goes with the next "
-                 "contribution. Shared memory needs none. auto: only what loses nothing, which is "
-                 "none, or with --replicated factors where they are fewer bytes"},
+                 "mean), topk[:P] (the largest P percent, 10), onebit (signs and two means). What "
+                 "a codec leaves out goes with the next contribution. Shared memory needs none. "
+                 "auto: only what loses nothing, which is none, or with --replicated factors where "
+                 "they are fewer bytes"},
     {.name = "no-error-feedback",
      .type = on_off(),
      .programs = kClustersAndStages,
