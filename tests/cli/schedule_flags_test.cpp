@@ -86,7 +86,7 @@ TEST_CASE("The update rule follows the name, and flags go before it") {
   CHECK(easgd.moving_rate == Approx(0.3));
   CHECK(granted({"--strategy", "easgd", "--communication-period", "10"}).update.steps_per_run ==
         10);
-  CHECK(granted({"--moving-rate", "0"}).update.moving_rate == 0.0F);
+  CHECK(granted({"--moving-rate", "0.125"}).update.moving_rate == 0.125F);
   CHECK(granted({"--movingRate", "0.1", "--elastic-side", "master"}).update.kind ==
         UpdateKind::kElasticMaster);
   const UpdateSpec late = granted({"--weedout", "3", "--movingRate", "0.25"}).update;
