@@ -15,6 +15,7 @@ namespace {
 std::string reason_for_own(const ClusterFlags& flags, const ProcessSecrets& secrets) {
   if (flags.resume == kResumeNewest) return "--resume=auto goes on from what it has";
   if (!flags.redis_password_file.empty()) return "--redis-password-file is for one";
+  if (flags.redis_tls.any()) return "--redis-tls-ca, -cert and -key are for one";
   if (!secrets.environment.password.empty()) return std::string(kPasswordVariable) + " is for one";
   if (!secrets.environment.user.empty()) return std::string(kUsernameVariable) + " is for one";
   return "";

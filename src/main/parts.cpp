@@ -107,9 +107,7 @@ Result<std::vector<RedisOptions>> redis_servers(const StoreAddress& address,
     server.tls = terms.tls;
     server.may_be_open = terms.may_be_open;
   }
-  const bool wants_tls = !terms.tls.authority.empty() || !terms.tls.certificate.empty();
-  const bool has_tls = std::ranges::any_of(addresses, &RedisAddress::is_tls);
-  if (wants_tls && !has_tls) {
+  if (terms.tls.any() && std::ranges::none_of(addresses, &RedisAddress::is_tls)) {
     return usage_error("--redis-tls-ca, -cert and -key are of servers by TLS, and " +
                        address.text() + " is none: write rediss://, or leave them out");
   }

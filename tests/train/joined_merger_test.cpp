@@ -369,6 +369,16 @@ TEST_CASE("a newer master that one server alone knows of is spoken of between me
   CHECK(said->code == ErrorCode::kSuperseded);
 }
 
+TEST_CASE("the checkpoint of a master that merged alone goes when parts take over", "[merger]") {
+  MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  const RecordInfo info = (*joined.store->read(weights_key()))->info();
+  require(put(*joined.store, checkpoint_key(), info, std::vector<float>(info.element_count)));
+  config.term += 1;
+  joined.go_on(config);
+  CHECK_FALSE(joined.store->read(checkpoint_key()));
+}
+
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {
   caffe::SolverParameter solver;
   REQUIRE(check_parts({UpdateSpec{}}, solver));

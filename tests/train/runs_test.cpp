@@ -86,6 +86,9 @@ TEST_CASE("a process that comes back learns what was merged of it as another wor
   const Runs::Order order = runs.start({4}, {});
   CHECK(order.merged_run == 1);
   CHECK(order.merged_weight == 0.5F);
+  runs.remove({4}, process);  // the order may not have come
+  runs.arrive({7}, process);
+  CHECK(runs.start({7}, {}).merged_run == 1);
   runs.arrive({5}, {});
   CHECK(runs.start({5}, {}).merged_run == kNoRun);
   runs.arrive({6}, process);  // once

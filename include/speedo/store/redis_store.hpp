@@ -41,6 +41,7 @@ struct RedisAddress {
 // the system's if none is named; and the own certificate, which a server may ask for, with its key.
 struct RedisTlsFiles {
   std::filesystem::path authority, certificate, key;
+  bool any() const { return !authority.empty() || !certificate.empty(); }
 };
 
 // What opens it. Without a user the password is that of the default user (requirepass).

@@ -174,6 +174,10 @@ Result<int> launch_command(const CommandLine& line) {
                 confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   const bool has_redis = values.given("redis");
+  if (!has_redis && flags.cluster.redis_tls.any()) {
+    return usage_error("--redis-tls-ca, -cert and -key are of a Redis of your own: name it with "
+                       "--redis, or leave them out");
+  }
   SPEEDO_ASSIGN(RedisCredentials credentials,
                 has_redis ? redis_credentials(flags.cluster.redis_password_file, line.secrets)
                           : Result<RedisCredentials>(RedisCredentials{}));

@@ -237,7 +237,7 @@ std::vector<sim::CodecCosts> measure_codecs(double seconds) {
   const std::vector<float> values = sim::usual_values();
   std::vector<sim::CodecCosts> codecs;
   for (const CodecKind kind : {CodecKind::kBf16, CodecKind::kFp16, CodecKind::kInt8,
-                               CodecKind::kTopK, CodecKind::kOneBit}) {
+                               CodecKind::kThreshold, CodecKind::kTopK, CodecKind::kOneBit}) {
     CodecSpec spec;
     spec.kind = kind;
     codecs.push_back(measure_codec(spec, values, seconds));

@@ -29,7 +29,6 @@ struct ExchangeTimes {
 };
 
 // Every codec with its usual parameter, on one core: noise of a gradient's shape, with a residual.
-// threshold is left out, as its bytes depend on the net.
 std::vector<sim::CodecCosts> measure_codecs(double seconds);
 
 // One client alone, nothing else at work. Errors: those of the store, and of the job's solver.

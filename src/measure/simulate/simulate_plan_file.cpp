@@ -352,8 +352,8 @@ Result<void> read_parts(const std::string& file, const toml::table& root, Keys& 
     machine(keys, cluster.master.machine);
     keys.amount("merge_seconds", false, cluster.master.merge_seconds);
     keys.amount("merge_bytes_per_second", false, cluster.master.merge_bytes_per_second);
+    keys.amount("rule_seconds", false, cluster.master.rule_seconds);
     keys.amount("product_seconds", false, cluster.master.product_seconds);
-  keys.amount("rule_seconds", false, cluster.master.rule_seconds);
     keys.amount("message_seconds", false, cluster.master.message_seconds);
     keys.flag("merges_ahead", cluster.master.merges_ahead);
   }));

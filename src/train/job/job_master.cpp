@@ -267,6 +267,7 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
 // the weights are the merger's care. One that can only be read, or not be written in time, is as
 // good as away.
 Result<void> JobMaster::look_after_store() {
+  SPEEDO_TRY(store_->put_blob(probe_key(), ""));
   SPEEDO_ASSIGN(bool is_there, has_blob(job_key(), job_record_));
   if (is_there && parts_) {
     SPEEDO_ASSIGN(is_there, has_blob(parts_key(), parts_record_));
@@ -276,10 +277,10 @@ Result<void> JobMaster::look_after_store() {
                 "again");
     SPEEDO_TRY(put_job());
   }
-  return store_->put_blob(probe_key(), "");
+  return {};
 }
 
-// Error: the store does not say.
+// Whether the store has exactly this value. Error: it does not say.
 Result<bool> JobMaster::has_blob(std::string_view key, const std::string& value) {
   const auto blob = store_->get_blob(key);
   if (blob) return *blob == value;

@@ -59,25 +59,44 @@ Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
                            solver->type(), type, options.job)};
 }
 
-// What the solver remembers is not gone on with.
-void warn_of_histories(bool wants_them, const Checkpoint& found, const JobNets& nets,
+bool wants_histories(const MasterOptions& options) {
+  return wants_histories(updates_of(options.session.stages));
+}
+
+// What the solver remembers is not gone on with. Histories of parts are their mergers' care.
+void warn_of_histories(const MasterOptions& options, const Checkpoint& found, const JobNets& nets,
                        ParameterStore& store) {
-  if (!wants_them && store.read(checkpoint_key())) {
+  if (!wants_histories(options)) {
+    if (!store.read(checkpoint_key())) return;
     SPEEDO_WARN("the store has the solver's history, which this job's master does not use: it goes "
                 "with the first merge (was it started with --gradient-only before?)");
+    return;
   }
   const auto count = UpdateRule::history_count(nets.solver());
-  if (wants_them && found.histories.empty() && count && *count > 0) {
-    SPEEDO_WARN("the store has no history of the solver, which begins anew");
-  }
+  if (options.merger.in_parts || !found.histories.empty() || !count || *count == 0) return;
+  SPEEDO_WARN("the store has no history of the solver, which begins anew");
+}
+
+JobStart start_from_store(const MasterOptions& options, Checkpoint found, const JobNets& nets,
+                          ParameterStore& store) {
+  warn_of_histories(options, found, nets, store);
+  return {.checkpoint = std::move(found), .from_store = true};
+}
+
+// A whole record of weights and histories, damaged or not: what is lost of it, no copy has.
+bool has_whole_checkpoint(ParameterStore& store) {
+  const auto record = store.read(checkpoint_key());
+  return record || record.error().code == ErrorCode::kCorrupt;
 }
 
 Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                           ParameterStore& store) {
-  const bool with_histories = wants_histories(updates_of(options.session.stages));
+  const bool with_histories = wants_histories(options);
   auto read = read_checkpoint(store, nets.layout(), with_histories);
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
-  if (is_damaged && store.parts() > 1) {
+  const bool needs_whole =
+      with_histories && !options.merger.in_parts && has_whole_checkpoint(store);
+  if (is_damaged && !needs_whole && store.parts() > 1) {
     auto joined = joined_from_copies(nets.layout(), store);
     // Copies that could not be read now are not known to be gone.
     if (joined || is_transient(joined.error().code)) read = std::move(joined);
@@ -85,7 +104,6 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
   SPEEDO_TRY(check_histories(options, nets, store));
-  warn_of_histories(with_histories, found, nets, store);
   return found;
 }
 
@@ -180,7 +198,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     SPEEDO_ASSIGN(const bool from_store, prefers_store(in_store->session, files));
     if (!from_store) return start_anew(options, nets);
   }
-  return JobStart{.checkpoint = std::move(in_store).value(), .from_store = true};
+  return start_from_store(options, std::move(in_store).value(), nets, store);
 }
 
 }  // namespace
@@ -219,7 +237,7 @@ Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& co
   }
   if (!found) return found.error();
   if (options.renumber) found->session.clear();
-  return JobStart{.checkpoint = std::move(found).value(), .from_store = true};
+  return start_from_store(options, std::move(found).value(), nets, store);
 }
 
 }  // namespace speedo

@@ -197,8 +197,8 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   return version_;
 }
 
-// Once there is more than it has, it would be gone back to. Until then a master that was started
-// with other updates by mistake costs nothing.
+// A resume would prefer it to this master's weights, which have no histories: it goes before the
+// first merge. Until then a master that was started with other updates by mistake costs nothing.
 Result<void> MergerEngine::erase_earlier_checkpoint() {
   if (!has_earlier_checkpoint_) return {};
   SPEEDO_TRY(note(store_->erase(checkpoint_key())));

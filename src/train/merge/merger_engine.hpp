@@ -144,8 +144,6 @@ class MergerEngine : public MergerWork {
     MergeResult result;
     Merger::Copy before;
   };
-  // One of an earlier master may be in the store, which nobody will write anew.
-  bool has_earlier_checkpoint_ = false;
   std::optional<LastMerge> last_made_;
   std::vector<std::vector<float>> locals_;  // kElasticMaster: one for each worker of a merge
   Histories kept_;                    // while neither the rule nor the record has them
@@ -156,6 +154,7 @@ class MergerEngine : public MergerWork {
   MergerPass pass_;
   NormFilter norm_filter_;
   MergerCheckpoint checkpoint_;
+  bool has_earlier_checkpoint_ = false;  // one of an earlier master may be in the store
   std::optional<MergerPublication> publication_;  // with shared memory, or a replica
   NoteInterval publication_notes_, checkpoint_notes_;  // that it could not be written
   // Whether the store still has the weights, where nobody waits for that: with shared memory.

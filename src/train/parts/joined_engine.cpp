@@ -273,6 +273,8 @@ Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string
     return opened.error();
   }
   if (is_first) {
+    // Of a master that merged alone: a resume would go back to it.
+    SPEEDO_TRY(note(store_->erase(checkpoint_key())));
     start_ = {};
     erase_start();
   }

@@ -41,8 +41,13 @@ Runs::Order Runs::start(WorkerId id, Instant now) {
   worker.run = RunId{next_++};
   worker.progressed = now;
   worker.progress.reset();
-  return {*worker.run, std::exchange(worker.merged_run, kNoRun),
-          std::exchange(worker.merged_weight, 1.0F)};
+  const Order order{*worker.run, std::exchange(worker.merged_run, kNoRun),
+                    std::exchange(worker.merged_weight, 1.0F)};
+  if (order.merged_run != kNoRun) {
+    worker.told_run = order.merged_run;
+    worker.told_weight = order.merged_weight;
+  }
+  return order;
 }
 
 Runs::Order Runs::last_merged(WorkerId id) const {
@@ -113,9 +118,12 @@ void Runs::merged(WorkerId id, RunId run, float weight) {
 bool Runs::remove(WorkerId id, const ProcessUuid& process) {
   const auto found = workers_.find(id);
   if (found == workers_.end()) return false;
+  const Worker& worker = found->second;
+  const bool is_told = worker.merged_run == kNoRun;
   if (process != ProcessUuid{}) {
-    departed_[id] = {process, found->second.merged_run, found->second.merged_weight};
-    if (departed_.size() > kDepartedMax) departed_.erase(departed_.begin());
+    if (departed_.size() == kDepartedMax) departed_.erase(departed_.begin());
+    departed_[id] = {process, is_told ? worker.told_run : worker.merged_run,
+                     is_told ? worker.told_weight : worker.merged_weight};
   }
   workers_.erase(found);
   return true;

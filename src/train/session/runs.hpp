@@ -73,6 +73,8 @@ class Runs {
     std::optional<std::uint64_t> progress;  // by its last beat
     std::uint64_t merged_run = kNoRun;
     float merged_weight = 1.0F;
+    std::uint64_t told_run = kNoRun;        // the last that an order told of, maybe in vain
+    float told_weight = 1.0F;
     double speed = 0.0;  // samples computed per microsecond; 0: not measured
   };
   struct Departed {
@@ -84,7 +86,7 @@ class Runs {
   double slowest_speed() const;
 
   std::map<WorkerId, Worker> workers_;
-  std::map<WorkerId, Departed> departed_;  // that may come back: the last ones
+  std::map<WorkerId, Departed> departed_;  // that may come back
   std::uint64_t next_;
   PhaseTimes phases_;  // of all reported runs
   Traffic traffic_;
