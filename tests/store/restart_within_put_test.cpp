@@ -48,6 +48,10 @@ void check_put(ParameterStore& store, ParameterStore& successors,
   CHECK(version_read(successors) == version);
 }
 
+bool erases(const KvOperation& operation) {
+  return operation.kind == KvOperation::Kind::kErase && !operation.keys.empty();
+}
+
 }  // namespace
 
 TEST_CASE("a put spares what a map shows again that has lost the last versions", "[store]") {
@@ -74,9 +78,6 @@ TEST_CASE("what a put replaces stays where the server goes back before it is rem
   earlier.fence(kPutTerm - 1);
   put_version(earlier, 1);
   const MemoryImage saved = map->image();
-  const auto erases = [](const KvOperation& operation) {
-    return operation.kind == KvOperation::Kind::kErase && !operation.keys.empty();
-  };
   const auto striking =
       std::make_shared<StrikingMap>(map, erases, [&] { map->set_image(saved); });
   ChunkedStore store(striking, "test");
@@ -93,9 +94,6 @@ TEST_CASE("what could not be removed as the server restarted, the next put remov
   put_version(earlier, 1);
   const auto chunks_of_earlier = [&] {
     return map->list("speedo:{test}:weights:t" + std::to_string(kPutTerm - 1))->size();
-  };
-  const auto erases = [](const KvOperation& operation) {
-    return operation.kind == KvOperation::Kind::kErase && !operation.keys.empty();
   };
   const auto striking =
       std::make_shared<StrikingMap>(map, erases, [&] { map->set_image(map->image()); });

@@ -23,7 +23,6 @@ constexpr std::uint64_t kBatchMax = 1000000000;
 constexpr std::uint64_t kHistoriesMax = 16;
 constexpr double kStepSecondsMax = 86400.0;
 constexpr std::size_t kBucketsMax = 4096;
-constexpr std::int64_t kFactorSideMax = 1 << 30;
 
 Error bad(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
 
@@ -51,9 +50,9 @@ Result<void> check_factors(const BucketCosts& bucket) {
   SPEEDO_TRY(check_part("net: a bucket's product", bucket.product));
   const FactorShape& shape = bucket.factors;
   if (shape.rows == 0) return {};
-  constexpr std::int64_t kMax = kFactorSideMax;
-  const bool fits = std::ranges::all_of(std::array{shape.rows, shape.height, shape.width},
-                                        [](std::int64_t side) { return side > 0 && side <= kMax; });
+  const bool fits = std::ranges::all_of(
+      std::array{shape.rows, shape.height, shape.width},
+      [](std::int64_t side) { return side > 0 && side <= kFactorSideMax; });
   if (fits && static_cast<std::uint64_t>(shape.height * shape.width) <= bucket.parameters) {
     return {};
   }

@@ -14,6 +14,7 @@ namespace speedo::sim {
 // Beyond these a step's duration is no duration any more, but a slip of the pen.
 constexpr double kStepSpreadMax = 10.0;
 constexpr double kStepSecondsMin = 1e-9;
+constexpr std::int64_t kFactorSideMax = 1 << 30;  // rows, height and width of a product
 
 // Machines that are alike.
 struct MachineCosts {

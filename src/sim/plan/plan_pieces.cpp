@@ -40,12 +40,10 @@ std::vector<BucketCosts> buckets_of(const NetCosts& net) {
 Pieces::Pieces(const NetCosts& net, const UpdateSpec& update, std::uint64_t workers)
     : workers_(workers) {
   const std::vector<BucketCosts> buckets = buckets_of(net);
-  travels_as_factors_.resize(buckets.size());
   factors_.resize(buckets.size());
   std::vector<std::uint64_t> sizes;
   for (const BucketCosts& bucket : buckets) sizes.push_back(bucket.parameters);
   for (const FactorShape& shape : factors_of(buckets, update, workers)) {
-    travels_as_factors_[shape.slot] = true;
     factors_[shape.slot] = static_cast<std::uint64_t>(shape.factor_count());
     sizes[shape.slot] -= static_cast<std::uint64_t>(shape.height * shape.width);
     sizes[shape.slot] += factors_[shape.slot];

@@ -29,7 +29,7 @@ class Pieces {
   std::uint64_t all_merged_floats() const;
   // Products of which each worker makes this bucket's gradient, from its own and others' factors.
   std::uint64_t products_of(std::size_t bucket) const {
-    return travels_as_factors_[bucket] ? workers_ : 0;
+    return factors_[bucket] > 0 ? workers_ : 0;
   }
   // What covers a bucket of the weights, first and behind the last.
   struct Range {
@@ -61,8 +61,7 @@ class Pieces {
   std::uint64_t piece_floats_ = 0;
   std::size_t count_ = 0;
   std::vector<std::uint64_t> begins_;  // of buckets, and the end of the last
-  std::vector<bool> travels_as_factors_;  // by bucket
-  std::vector<std::uint64_t> factors_;    // by bucket: floats, at its end
+  std::vector<std::uint64_t> factors_;  // by bucket: floats at its end, 0 if it travels whole
 };
 
 }  // namespace speedo::sim

@@ -13,7 +13,6 @@ namespace {
 
 // More are not planned in a reasonable time.
 constexpr std::uint64_t kShardsMax = 16;
-constexpr double kRowsMax = 1 << 30;  // check() takes as many
 constexpr const char* kSchedules =
     "sync,async,ssp,partial-sync,weedout,grouping,easgd,easgd:4,easgd:10,sync-easgd,sync-easgd:4,"
     "sync-easgd:10,averaging:1,averaging:5,averaging:20";
@@ -249,7 +248,8 @@ ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate
     const auto rows = static_cast<double>(bucket.factors.rows * static_cast<std::int64_t>(
                                                                     candidate.batch)) /
                       static_cast<double>(cluster.net.batch);
-    bucket.factors.rows = static_cast<std::int64_t>(std::min(std::ceil(rows), kRowsMax));
+    constexpr auto kMost = static_cast<double>(kFactorSideMax);
+    bucket.factors.rows = static_cast<std::int64_t>(std::min(std::ceil(rows), kMost));
   }
   used.master.product_seconds *= candidate.step_times;
   for (MachineCosts& machine : used.machines) {

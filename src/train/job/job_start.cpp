@@ -41,10 +41,14 @@ Result<Checkpoint> joined_from_copies(const ParameterLayout& layout, ParameterSt
   return found;
 }
 
+bool wants_histories(const MasterOptions& options) {
+  return wants_histories(updates_of(options.session.stages));
+}
+
 // Histories of another solver type mean something else, even where there are as many.
 Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
                              BlobStore& store) {
-  if (!wants_histories(updates_of(options.session.stages))) return {};
+  if (!wants_histories(options)) return {};
   const auto record = store.get_blob(job_key());
   if (!record) return {};
   const auto before = decode_job(*record);
@@ -57,10 +61,6 @@ Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
                            "\"{1}\": histories of one are not those of the other; set type: "
                            "\"{0}\", or start a new training from a .caffemodel with --weights",
                            solver->type(), type, options.job)};
-}
-
-bool wants_histories(const MasterOptions& options) {
-  return wants_histories(updates_of(options.session.stages));
 }
 
 // What the solver remembers is not gone on with. Histories of parts are their mergers' care.
@@ -94,9 +94,8 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   const bool with_histories = wants_histories(options);
   auto read = read_checkpoint(store, nets.layout(), with_histories);
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
-  const bool needs_whole =
-      with_histories && !options.merger.in_parts && has_whole_checkpoint(store);
-  if (is_damaged && !needs_whole && store.parts() > 1) {
+  const bool may_need_whole = with_histories && !options.merger.in_parts;
+  if (is_damaged && store.parts() > 1 && !(may_need_whole && has_whole_checkpoint(store))) {
     auto joined = joined_from_copies(nets.layout(), store);
     // Copies that could not be read now are not known to be gone.
     if (joined || is_transient(joined.error().code)) read = std::move(joined);
