@@ -359,6 +359,11 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   const std::string& prefix = job.solver.snapshot_prefix();
   auto saved = newest_of_job(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);
+  job.choose_files = [prefix, owner, open_store](MasterOptions& now) {
+    const auto store = open_store(now.store, now.job);
+    auto newest = newest_of_job(prefix, owner, store ? training_in(**store) : std::nullopt);
+    if (newest) go_on_from(std::move(*newest), now);
+  };
   return {};
 }
 

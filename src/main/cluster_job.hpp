@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ClusterJob {
   MasterOptions options;
   caffe::SolverParameter solver;  // nets inline, flags applied
   bool drew_seed = false;         // neither solver nor flags gave one
+  // With --resume=auto, see MasterHooks.
+  std::function<void(MasterOptions& options)> choose_files = {};
 };
 
 // Reads the solver, its nets and the weights to start from, unless --resume gives them

@@ -187,6 +187,7 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
     SPEEDO_TRY(check_store_room(all.job, all.terms, weight_bytes, all.flags.force));
     return check_snapshots(all.flags, all.job, weight_bytes);
   };
+  hooks.choose_files = all.job.choose_files;
   hooks.on_listening = [all, with_password](const std::string& address) {
     announce(all.flags, address, with_password);
   };

@@ -99,6 +99,29 @@ TEST_CASE("a job resumed from files goes on from their iteration, with their his
   CHECK(weights_of(second.last_model) == weights_of(whole.last_model));
 }
 
+TEST_CASE("a master that waits for another's lease goes on from the files that are there then") {
+  Deterministic first(10);
+  first.run();
+  const auto start = [&](Deterministic& next) {
+    next.options.resume = Resume::kNewest;
+    next.hooks.choose_files = [&first](MasterOptions& options) {
+      options.initial_weights = std::make_shared<caffe::NetParameter>(first.last_model);
+      options.initial_state = std::make_shared<caffe::SolverState>(first.last_state);
+      options.initial_session = first.last_session;
+    };
+    next.run();
+    return next.first_iteration.load();
+  };
+  Deterministic waits(30), does_not(30);
+  MasterClaim claim;
+  claim.holder = "another";
+  claim.time = std::chrono::milliseconds(50);
+  const auto held = waits.open()->claim_master(claim);
+  REQUIRE((held && held->granted));
+  CHECK(start(waits) == 10);
+  CHECK(start(does_not) == 0);
+}
+
 TEST_CASE("of one training's store and files the newest is resumed; from nothing one begins") {
   Deterministic files(10);  // the same training as of its fifth iteration
   files.memory = store_after(5);

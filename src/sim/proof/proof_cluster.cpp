@@ -382,7 +382,9 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
   // Its successor may be at work already, with weights that are whole; or a part's merger that was
   // silent has put its part back since.
-  const bool is_whole_again = part_is_lost_ || master.term() < newest_term_;
+  const Mastership* const mastership = mastership_of(master.node());
+  const bool is_whole_again = part_is_lost_ || mastership->met_lost_part ||
+                              master.term() < newest_term_;
   if (excused && (misses_part() || misses_chunks(master))) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");

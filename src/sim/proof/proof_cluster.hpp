@@ -59,6 +59,7 @@ class ProofCluster : private Observer {
     std::uint64_t store_incarnation = 0;  // of the server, when it was granted the job
     FaultMark rival;  // feels it when two masters meet
     bool starts_anew = false;  // whatever is in the store
+    bool met_lost_part = false;  // at some time no server had a part of the weights
   };
 
   // Observer.

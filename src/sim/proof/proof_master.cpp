@@ -215,6 +215,7 @@ void ProofMaster::cancel_strike() {
 
 MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
   MasterHooks hooks;
+  hooks.choose_files = [this](MasterOptions& options) { resume(options); };
   hooks.on_training = [&checkpoints](const TrainingId& training, bool) {
     return checkpoints.begin(training);
   };

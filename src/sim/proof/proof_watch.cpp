@@ -42,6 +42,7 @@ void ProofCluster::watch_lost_data(std::size_t server) {
   const bool misses = misses_part();
   // Whoever has met that ends of it, also if an earlier state of the server is back by then.
   part_is_lost_ = part_is_lost_ || misses;
+  for (const auto& each : masters_) each->met_lost_part = each->met_lost_part || misses;
   store_checker_.restarted(!misses);
 }
 

@@ -37,6 +37,8 @@ class MasterLease {
   ~MasterLease();
 
   std::uint64_t term() const { return claim_.term; }
+  // Another master had the job, which was waited for, or was dead.
+  bool was_held() const { return was_held_; }
   // From now on renews it. `lost` is called once, on the lease's thread, if that ends before the
   // lease does: kSuperseded if another master has claimed the job, kInternal if renewing throws.
   void keep(std::function<void(Error)> lost);
@@ -55,6 +57,7 @@ class MasterLease {
   const std::shared_ptr<Pause> pause_;
   MasterClaim claim_;
   bool held_ = false;  // and to be released
+  bool was_held_ = false;
   std::unique_ptr<Thread> thread_;
 };
 

@@ -88,6 +88,9 @@ struct MasterHooks {
   // Which training goes on, or begins anew; before anything of an earlier one is removed from the
   // store. An error ends the master.
   std::function<Result<void>(const TrainingId& training, bool is_new)> on_training;
+  // Another master had the job, and this one waited for it: chooses again which files it goes on
+  // from, as that one may have written newer ones and removed these. Empty: they stay.
+  std::function<void(MasterOptions& options)> choose_files = {};
   std::function<void(const std::string& address)> on_listening;   // "speedo://host:port"
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
   // How the job stands, now and then and at its end; empty: nobody wants to know.

@@ -64,6 +64,15 @@ Result<void> deal_states(const MasterOptions& options, const JobNets& nets, Reco
                              store);
 }
 
+Result<std::unique_ptr<JobNets>> make_nets(const MasterOptions& options, const JobSpec& spec,
+                                           const TrainerParts& parts) {
+  const MasterConfig& config = options.session;
+  return JobNets::create(parts, {.job = spec,
+                                 .with_tests = config.test_interval != 0 || config.test_at_start,
+                                 .initial_weights = options.initial_weights,
+                                 .initial_state = options.initial_state});
+}
+
 // An earlier master of the job did not end as it should.
 bool had_another_master(BlobStore& store) {
   return store.get_blob(job_key()).has_value() && !store.get_blob(ended_key()).has_value();
@@ -128,12 +137,7 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
                 parts.open_store(options.store, options.job));
   SPEEDO_ASSIGN(const JobSpec spec, with_seed_of_job(job_spec(options), options.resume, *store));
   options.spec.solver_text = spec.solver_text;
-  SPEEDO_ASSIGN(auto nets,
-                JobNets::create(parts.parts, {.job = spec,
-                                              .with_tests = config.test_interval != 0 ||
-                                                            config.test_at_start,
-                                              .initial_weights = options.initial_weights,
-                                              .initial_state = options.initial_state}));
+  SPEEDO_ASSIGN(auto nets, make_nets(options, spec, parts.parts));
   if (hooks.admit) {
     const auto floats = static_cast<std::int64_t>(sizeof(float));
     SPEEDO_TRY(hooks.admit(nets->layout().parameter_count() * floats));
@@ -142,6 +146,10 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   SPEEDO_ASSIGN(made.lease_, claim(options, parts, made.lease_store_));
   config.term = config.first_run = made.lease_->term();
   store->fence(config.term);
+  if (hooks.choose_files && made.lease_->was_held()) {
+    hooks.choose_files(options);
+    SPEEDO_ASSIGN(nets, make_nets(options, spec, parts.parts));
+  }
 
   config.model = nets->layout().digest();
   const bool is_shared = !options.merger.in_parts && !any_replicated(config.stages);
