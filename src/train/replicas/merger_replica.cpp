@@ -12,26 +12,32 @@ namespace speedo {
 MergerReplica::MergerReplica(const ParameterLayout& layout, std::vector<FactorShape> factors,
                              Backend& backend)
     : layout_(layout),
-      factors_(std::move(factors)),
-      contribution_(layout, factors_, 1),
+      contribution_(layout, factors),
       backend_(backend),
       gradient_(backend) {}
 
 std::unique_ptr<ChunkMerge> MergerReplica::begin(const MergeJob& job, std::size_t contributions,
                                                  RecordStore& store, RecordInfo info) {
+  const std::span<float> values = room({.iteration = job.iteration,
+                                        .rate_scale = job.lr_scale,
+                                        .contributions = contributions});
+  info.element_count = values.size();
+  return merge_step({.step = *step_,
+                     .state = encode(header_),
+                     .values = values,
+                     .writer = store.write(step_key(info.term), info)});
+}
+
+std::span<float> MergerReplica::room(const StepHeader& header) {
   SPEEDO_ASSERT(!pending_);
-  step_.emplace(layout_, factors_, contributions);
-  header_ = {.iteration = job.iteration,
-             .rate_scale = job.lr_scale,
-             .contributions = contributions};
+  const auto contributions = static_cast<std::size_t>(header.contributions);
+  const auto parts = static_cast<std::size_t>(header.parts);
+  if (!step_ || step_->contributions() != contributions || step_->parts() != parts) {
+    step_.emplace(contribution_, contributions, parts);
+  }
+  header_ = header;
   values_.resize(step_->count());
-  info.element_count = step_->count();
-  return merge_step({.contribution = contribution_,
-                     .step = *step_,
-                     .header = header_,
-                     .values = values_,
-                     .store = store,
-                     .info = std::move(info)});
+  return values_;
 }
 
 void MergerReplica::merged() {

@@ -19,6 +19,7 @@
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_gradient.hpp"
 #include "train/replicas/step_header.hpp"
+#include "train/replicas/step_layout.hpp"
 
 namespace speedo {
 
@@ -35,7 +36,10 @@ class MergerReplica {
   // A merge into the step that `info` describes but for its length. Requires: nothing is pending.
   std::unique_ptr<ChunkMerge> begin(const MergeJob& job, std::size_t contributions,
                                     RecordStore& store, RecordInfo info);
-  // The merge begun last was finished: its step is the next one to be applied.
+  // Room for a step of this header that is merged elsewhere. Requires: the same.
+  std::span<float> room(const StepHeader& header);
+  // The merge begun last was finished, or the room last given is filled: that step is the next one
+  // to be applied.
   void merged();
   bool is_pending() const { return pending_; }
   // Applies it: the rule's next weights go to `next`. Error: kNotFinite, and the histories are as
@@ -44,12 +48,11 @@ class MergerReplica {
 
  private:
   const ParameterLayout& layout_;
-  const std::vector<FactorShape> factors_;
   const PackedGradient contribution_;
   Backend& backend_;
   StepGradient gradient_;
   // Of the merge begun last.
-  std::optional<PackedGradient> step_;
+  std::optional<StepLayout> step_;
   StepHeader header_;
   std::vector<float> values_;
   bool pending_ = false;

@@ -4,10 +4,8 @@
 
 namespace speedo {
 
-PackedGradient::PackedGradient(const ParameterLayout& layout, std::span<const FactorShape> factors,
-                               std::size_t contributions)
-    : contributions_(contributions), has_factors_(!factors.empty()) {
-  SPEEDO_ASSERT(contributions > 0);
+PackedGradient::PackedGradient(const ParameterLayout& layout, std::span<const FactorShape> factors)
+    : has_factors_(!factors.empty()) {
   std::int64_t done = 0;
   for (const FactorShape& shape : factors) {
     const ParameterSlot& slot = layout.slots()[shape.slot];
@@ -23,9 +21,8 @@ PackedGradient::PackedGradient(const ParameterLayout& layout, std::span<const Fa
 void PackedGradient::add(const Bucket& arena, std::optional<FactorShape> factors) {
   if (arena.count == 0) return;
   const auto count = static_cast<std::size_t>(factors ? factors->factor_count() : arena.count);
-  const std::size_t copies = factors ? contributions_ : 1;
-  pieces_.push_back({arena, count_, count * copies, factors});
-  count_ += count * copies;
+  pieces_.push_back({arena, count_, count, factors});
+  count_ += count;
 }
 
 std::size_t PackedGradient::piece_at(std::size_t offset) const {

@@ -15,6 +15,7 @@
 #include "train/replicas/packed_gradient.hpp"
 #include "train/replicas/step_gradient.hpp"
 #include "train/replicas/step_header.hpp"
+#include "train/replicas/step_layout.hpp"
 
 namespace speedo {
 namespace {
@@ -27,7 +28,7 @@ class ReplicaUpdate : public WorkerUpdate {
   ReplicaUpdate(const Parts& parts, ReplicaOptions options)
       : parts_(parts),
         options_(std::move(options)),
-        contribution_(parts.learner.layout(), options_.factors, 1),
+        contribution_(parts.learner.layout(), options_.factors),
         gradient_(parts.learner.backend()) {
     if (contribution_.has_factors()) packed_.resize(contribution_.count());
   }
@@ -109,12 +110,17 @@ class ReplicaUpdate : public WorkerUpdate {
 
   // Gradients are free while nothing computes them: a contribution with factors lies elsewhere.
   bool work_ahead() override {
-    if (!expected_ || packed_.empty() || options_.rule->needs_whole_gradient()) return false;
+    if (formed_.empty() || packed_.empty() || options_.rule->needs_whole_gradient()) return false;
     const auto slots = parts_.learner.layout().slots();
-    for (const PackedGradient::Piece& piece : expected_->pieces()) {
-      if (!piece.factors || !parts_.exchange.has_come(piece.offset, piece.count)) continue;
-      const std::size_t slot = piece.factors->slot;
+    const auto pieces = contribution_.pieces();
+    const auto has_come = [this](const StepLayout::Run& run) {
+      return parts_.exchange.has_come(run.offset, run.count);
+    };
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+      if (!pieces[piece].factors) continue;
+      const std::size_t slot = pieces[piece].factors->slot;
       if (formed_[slot] != Formed::kNot) continue;
+      if (!std::ranges::all_of(expected_->of_piece(piece), has_come)) continue;
       const TraceSpan span("form gradient");
       const Bucket part{slots[slot].offset, slots[slot].count()};
       const bool wants = parts_.learner.wants_step(product_multiply_adds(*expected_, part));
@@ -139,7 +145,6 @@ class ReplicaUpdate : public WorkerUpdate {
   struct Step {
     std::uint64_t version;
     StepHeader header;
-    PackedGradient layout;
     std::vector<bool> is_applied;  // of each slot
     std::size_t left;              // slots that are not
   };
@@ -155,37 +160,50 @@ class ReplicaUpdate : public WorkerUpdate {
     std::optional<Step> step;
     const auto room = [&](const RecordInfo& info) -> Result<std::span<float>> {
       SPEEDO_ASSIGN(const StepHeader header, decode_step_header(info.state));
-      const ParameterLayout& layout = parts_.learner.layout();
+      const std::size_t slots = parts_.learner.layout().slots().size();
       step.emplace(Step{.version = version,
                         .header = header,
-                        .layout = {layout, options_.factors,
-                                   static_cast<std::size_t>(header.contributions)},
-                        .is_applied = std::vector<bool>(layout.slots().size()),
-                        .left = layout.slots().size()});
-      if (info.element_count != step->layout.count() || info.base_version + 1 != version) {
+                        .is_applied = std::vector<bool>(slots),
+                        .left = slots});
+      lay_out(header);
+      if (info.element_count != expected_->count() || info.base_version + 1 != version) {
         return Error{ErrorCode::kNotFound, "the step in the store is of other weights"};
       }
-      if (values_.size() != step->layout.count()) parts_.exchange.expect_nothing();
-      values_.resize(step->layout.count());
+      if (values_.size() != expected_->count()) parts_.exchange.expect_nothing();
+      values_.resize(expected_->count());
       return std::span<float>(values_);
     };
     SPEEDO_TRY(parts_.exchange.begin_record(options_.step_key, version, room));
     step_ = std::move(step);
-    expected_ = step_->layout;
     SPEEDO_TRY(apply_formed());
     if (step_ && step_->left == 0) finish_step();
     return {};
+  }
+
+  void lay_out(const StepHeader& header) {
+    const auto contributions = static_cast<std::size_t>(header.contributions);
+    const auto parts = static_cast<std::size_t>(header.parts);
+    const bool is_so = expected_ && expected_->contributions() == contributions &&
+                       expected_->parts() == parts;
+    if (is_so) return;
+    // What was formed ahead is of another layout.
+    formed_.clear();
+    expected_.emplace(contribution_, contributions, parts);
   }
 
   // What was formed ahead of the step counts where that is of the same values.
   Result<void> apply_formed() {
     const auto slots = parts_.learner.layout().slots();
     std::vector<Formed> formed = std::exchange(formed_, {});
-    for (const PackedGradient::Piece& piece : expected_->pieces()) {
-      if (!piece.factors || formed.empty()) continue;
-      const std::size_t slot = piece.factors->slot;
+    const auto pieces = contribution_.pieces();
+    const auto was_here = [this](const StepLayout::Run& run) {
+      return parts_.exchange.were_here(run.offset, run.count);
+    };
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+      if (!pieces[piece].factors || formed.empty()) continue;
+      const std::size_t slot = pieces[piece].factors->slot;
       const bool counts = formed[slot] != Formed::kNot &&
-                          parts_.exchange.were_here(piece.offset, piece.count);
+                          std::ranges::all_of(expected_->of_piece(piece), was_here);
       if (!counts) continue;
       SPEEDO_TRY(apply({slots[slot].offset, slots[slot].count()}, formed[slot]));
     }
@@ -199,11 +217,11 @@ class ReplicaUpdate : public WorkerUpdate {
     SPEEDO_TRY(await(part));
     const bool wants =
         formed == Formed::kNot
-            ? parts_.learner.wants_step(product_multiply_adds(step.layout, part))
+            ? parts_.learner.wants_step(product_multiply_adds(*expected_, part))
             : formed == Formed::kValues;
     is_exact_ = is_exact_ && wants;
     if (wants && formed == Formed::kNot) {
-      SPEEDO_TRY(gradient_.form(step.layout, part, values_, parts_.learner.gradients().data()));
+      SPEEDO_TRY(gradient_.form(*expected_, part, values_, parts_.learner.gradients().data()));
     }
     if (wants) apply_gradient(part);
     const auto slots = parts_.learner.layout().slots();
@@ -237,24 +255,36 @@ class ReplicaUpdate : public WorkerUpdate {
   }
 
   Result<void> await(const Bucket& part) {
-    for (const PackedGradient::Piece& piece : step_->layout.pieces()) {
-      const Bucket common = common_part(piece.arena, part);
+    const auto pieces = contribution_.pieces();
+    for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+      const Bucket common = common_part(pieces[piece].arena, part);
       if (common.count == 0) continue;
-      const bool is_whole = piece.factors.has_value();
-      const std::size_t first = is_whole ? 0 : index(common.offset - piece.arena.offset);
-      const std::size_t count = is_whole ? piece.count : index(common.count);
-      const auto here = parts_.exchange.need_weights(piece.offset + first, count);
-      // The weights make good for a step that is gone, or damaged.
-      if (!here && is_lost(here.error())) return Error{ErrorCode::kNotFound, here.error().message};
-      SPEEDO_TRY(here);
+      const bool is_whole = pieces[piece].factors.has_value();
+      const std::size_t first = is_whole ? 0 : index(common.offset - pieces[piece].arena.offset);
+      const std::size_t count = is_whole ? pieces[piece].count : index(common.count);
+      for (const StepLayout::Run& run : expected_->of_piece(piece)) {
+        SPEEDO_TRY(await(run, first, first + count));
+      }
     }
     return {};
   }
 
+  // What a run has of elements [first, end) of its piece.
+  Result<void> await(const StepLayout::Run& run, std::size_t first, std::size_t end) {
+    const std::size_t begin = std::max(run.first, first);
+    const std::size_t stop = std::min(run.first + run.count, end);
+    if (begin >= stop) return {};
+    const auto here =
+        parts_.exchange.need_weights(run.offset + begin - run.first, stop - begin);
+    // The weights make good for a step that is gone, or damaged.
+    if (!here && is_lost(here.error())) return Error{ErrorCode::kNotFound, here.error().message};
+    return here;
+  }
+
   // Of the products that make the gradient of `part`.
-  static double product_multiply_adds(const PackedGradient& step, const Bucket& part) {
+  static double product_multiply_adds(const StepLayout& step, const Bucket& part) {
     double sum = 0.0;
-    for (const PackedGradient::Piece& piece : step.pieces()) {
+    for (const PackedGradient::Piece& piece : step.contribution().pieces()) {
       if (!piece.factors || common_part(piece.arena, part).count == 0) continue;
       const double rows = static_cast<double>(piece.factors->rows) *
                           static_cast<double>(step.contributions());
@@ -318,7 +348,7 @@ class ReplicaUpdate : public WorkerUpdate {
   std::optional<std::uint64_t> version_;  // of the weights, but for statistics; none: unknown
   std::optional<Step> step_;
   std::vector<float> values_;  // of the step, or of what comes of the expected one
-  std::optional<PackedGradient> expected_;  // the next step, if it is like the one before
+  std::optional<StepLayout> expected_;  // of the last step begun, and the next if it is like it
   std::vector<Formed> formed_;              // of the expected one, by slot
   std::vector<float> packed_;  // of the contribution; unused without factors
   bool is_exact_ = true;       // every step was applied so far

@@ -1,48 +1,82 @@
 #include "train/replicas/step_gradient.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
 
 namespace speedo {
 
-Result<void> StepGradient::form(const PackedGradient& step, const Bucket& part,
+Result<void> StepGradient::form(const StepLayout& step, const Bucket& part,
                                 std::span<const float> values, float* gradients) {
   SPEEDO_ASSERT(values.size() == step.count());
-  for (const PackedGradient::Piece& piece : step.pieces()) {
-    const Bucket common = common_part(piece.arena, part);
+  const auto pieces = step.contribution().pieces();
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    const Bucket common = common_part(pieces[piece].arena, part);
     if (common.count == 0) continue;
-    if (!piece.factors) {
-      const auto within = static_cast<std::size_t>(common.offset - piece.arena.offset);
-      backend_.device().upload(
-          gradients + common.offset,
-          values.subspan(piece.offset + within, static_cast<std::size_t>(common.count)));
+    if (!pieces[piece].factors) {
+      form_values(step, piece, common, values, gradients);
       continue;
     }
-    SPEEDO_ASSERT(common == piece.arena);
-    SPEEDO_TRY(form_product(piece, step.contributions(),
-                            values.subspan(piece.offset, piece.count), gradients));
+    SPEEDO_ASSERT(common == pieces[piece].arena);
+    SPEEDO_TRY(form_product(step, piece, values, gradients));
   }
   return {};
 }
 
+void StepGradient::form_values(const StepLayout& step, std::size_t piece, const Bucket& part,
+                               std::span<const float> values, float* gradients) {
+  const Bucket& whole = step.contribution().pieces()[piece].arena;
+  for (const StepLayout::Run& run : step.of_piece(piece)) {
+    const Bucket of_run{whole.offset + static_cast<std::int64_t>(run.first),
+                        static_cast<std::int64_t>(run.count)};
+    const Bucket common = common_part(of_run, part);
+    if (common.count == 0) continue;
+    const auto within = static_cast<std::size_t>(common.offset - of_run.offset);
+    backend_.device().upload(
+        gradients + common.offset,
+        values.subspan(run.offset + within, static_cast<std::size_t>(common.count)));
+  }
+}
+
 // The rows of all contributions are the rows of one product.
-Result<void> StepGradient::form_product(const PackedGradient::Piece& piece,
-                                        std::size_t contributions, std::span<const float> values,
-                                        float* gradients) {
-  const FactorShape& shape = *piece.factors;
-  const float* factors = values.data();
+Result<void> StepGradient::form_product(const StepLayout& step, std::size_t piece,
+                                        std::span<const float> values, float* gradients) {
+  gather(step, piece, values);
+  const float* factors = gathered_.data();
   if (backend_.device().memory() != MemoryKind::kHost) {
-    const auto count = static_cast<std::int64_t>(values.size());
+    const auto count = static_cast<std::int64_t>(gathered_.size());
     if (factors_.size() < count) {
       SPEEDO_ASSIGN(factors_, Arena::create(backend_, count));
     }
-    backend_.device().upload(factors_.data(), values);
+    backend_.device().upload(factors_.data(), gathered_);
     factors = factors_.data();
   }
-  const std::int64_t rows = shape.rows * static_cast<std::int64_t>(contributions);
-  const float mean = 1.0F / static_cast<float>(contributions);
+  const PackedGradient::Piece& of = step.contribution().pieces()[piece];
+  const FactorShape& shape = *of.factors;
+  const std::int64_t rows = shape.rows * static_cast<std::int64_t>(step.contributions());
+  const float mean = 1.0F / static_cast<float>(step.contributions());
   backend_.gemm({Op::kTranspose, Op::kNone, {shape.height, shape.width, rows}, mean, 0.0F}, factors,
-                factors + rows * shape.height, gradients + piece.arena.offset);
+                factors + rows * shape.height, gradients + of.arena.offset);
   return {};
+}
+
+void StepGradient::gather(const StepLayout& step, std::size_t piece,
+                          std::span<const float> values) {
+  const FactorShape& shape = *step.contribution().pieces()[piece].factors;
+  const auto left = static_cast<std::size_t>(shape.rows * shape.height);
+  const auto right = static_cast<std::size_t>(shape.rows * shape.width);
+  gathered_.resize(step.contributions() * (left + right));
+  const auto copy = [&](std::size_t to, std::size_t from, std::size_t count) {
+    std::ranges::copy(values.subspan(from, count), std::span(gathered_).subspan(to).begin());
+  };
+  for (const StepLayout::Run& run : step.of_piece(piece)) {
+    const std::size_t lefts = run.first < left ? std::min(left - run.first, run.count) : 0;
+    if (lefts > 0) copy(run.copy * left + run.first, run.offset, lefts);
+    if (lefts == run.count) continue;
+    const std::size_t in_right = run.first + lefts - left;
+    copy(step.contributions() * left + run.copy * right + in_right, run.offset + lefts,
+         run.count - lefts);
+  }
 }
 
 }  // namespace speedo

@@ -2,12 +2,13 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/result.hpp>
 #include <speedo/core/parameter_arena.hpp>
 
-#include "train/replicas/packed_gradient.hpp"
+#include "train/replicas/step_layout.hpp"
 
 namespace speedo {
 
@@ -20,15 +21,19 @@ class StepGradient {
   // Of the elements `part` of the arena, which are whole parameters where they are factors, or
   // nothing of them. `values`: the step's record on the host, whose elements for `part` are there.
   // Error: kFull.
-  Result<void> form(const PackedGradient& step, const Bucket& part, std::span<const float> values,
+  Result<void> form(const StepLayout& step, const Bucket& part, std::span<const float> values,
                     float* gradients);
 
  private:
-  Result<void> form_product(const PackedGradient::Piece& piece, std::size_t contributions,
+  void form_values(const StepLayout& step, std::size_t piece, const Bucket& part,
+                   std::span<const float> values, float* gradients);
+  Result<void> form_product(const StepLayout& step, std::size_t piece,
                             std::span<const float> values, float* gradients);
+  void gather(const StepLayout& step, std::size_t piece, std::span<const float> values);
 
   Backend& backend_;
-  Arena factors_;  // on a device with memory of its own
+  std::vector<float> gathered_;  // all left factors of one product, then all right ones
+  Arena factors_;                // the same, on a device with memory of its own
 };
 
 }  // namespace speedo

@@ -14,6 +14,8 @@ struct StepHeader {
   std::uint64_t iteration = 0;
   float rate_scale = 1.0F;          // on the solver's rate
   std::uint64_t contributions = 1;  // whose mean it is, 1 to kStepContributionsMax
+  std::uint64_t parts = 1;          // see StepLayout, 1 to kRecordServersMax
+  bool operator==(const StepHeader&) const = default;
 };
 
 inline constexpr std::uint64_t kStepContributionsMax = 1U << 20U;

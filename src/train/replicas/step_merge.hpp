@@ -3,27 +3,28 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include <speedo/store/record_store.hpp>
 
 #include "train/merge/chunk_merge.hpp"
-#include "train/replicas/packed_gradient.hpp"
-#include "train/replicas/step_header.hpp"
+#include "train/replicas/step_layout.hpp"
 
 namespace speedo {
 
-// Contributions of a round become a step: the mean of their values, and all their factors one
-// behind the other. Chunks of the step go to the store as they are whole.
+// Contributions of a round become a step, or one part of it: the mean of their values, and all
+// their factors. Chunks of the step go to the writer as they are whole. Chunks are counted within
+// the part, those of the contributions and those of the step; a merge of the whole is that of part
+// 0 of 1.
 struct StepFrame {
-  const PackedGradient& contribution;
-  const PackedGradient& step;   // of as many contributions as take part
-  StepHeader header;
-  std::span<float> values;      // of the step; stay as they are until the merge is destroyed
-  RecordStore& store;
-  RecordInfo info;              // of the step, without its header
+  const StepLayout& step;       // of as many contributions as take part
+  std::size_t part = 0;
+  std::string state;            // of the step's record
+  std::span<float> values;      // of the part; stay as they are until the merge is destroyed
+  std::unique_ptr<RecordWriter> writer;
 };
 
-// All of the frame outlives the merge, which changes nothing but `values` and the store.
+// What the frame refers to outlives the merge, which changes nothing but `values` and the store.
 std::unique_ptr<ChunkMerge> merge_step(StepFrame frame);
 
 }  // namespace speedo

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include <speedo/base/result.hpp>
+#include <speedo/store/record_store.hpp>
+#include <speedo/train/merger.hpp>
+
+#include "train/replicas/step_header.hpp"
+
+namespace speedo {
+
+// Where steps are made if not by the merger of the weights itself: in parts, one a server.
+// Thread safety: one thread at a time.
+class StepParts {
+ public:
+  virtual ~StepParts() = default;
+  // Gives the room for a step's values, as long as its record.
+  using Room = std::function<std::span<float>(const StepHeader& header)>;
+  // Merges into the step that `info` describes but for its length and its state, and reads what
+  // has become of it: it counts only if all of it was there. The result has the version before if
+  // every contribution is at fault. Errors: those of the store, kSuperseded.
+  virtual Result<MergeResult> merge(const MergeJob& job, RecordInfo info, const Room& room) = 0;
+  // See Merger::expect().
+  virtual void expect(const MergeJob& job) = 0;
+};
+
+}  // namespace speedo
