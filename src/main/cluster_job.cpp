@@ -175,7 +175,9 @@ Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress
   }
   SPEEDO_TRY(check_parts(updates_of(options.session.stages), solver));
   options.merger.in_parts = true;
-  options.merger.part_copies = !flags.no_shard_copies;
+  // Replicas have the weights: of steps no copies are needed.
+  options.merger.part_copies =
+      !flags.no_shard_copies && !any_replicated(options.session.stages);
   return {};
 }
 

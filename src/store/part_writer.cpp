@@ -18,7 +18,8 @@ ChunkPartWriter::ChunkPartWriter(std::shared_ptr<StoreShared> shared, std::strin
       destination_({.names = names_,
                     .term = shared_->term,
                     .slot = where.slot,
-                    .version = info.version}),
+                    .version = info.version,
+                    .expiry_seconds = policy_of(key).expiry_seconds}),
       element_count_(info.element_count),
       where_(where),
       chunks_(chunks_of_part(info.element_count, where.part, shared_->map->parts())) {

@@ -25,6 +25,7 @@
 #include "support/kernels.hpp"
 #include "train/job/job_nets.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/parts/joined_steps.hpp"
 #include "train/states/saved_states.hpp"
 
 namespace speedo::test {
@@ -74,6 +75,9 @@ class TrainerCluster {
     std::shared_ptr<const caffe::SolverState> initial_state = nullptr;
     std::uint64_t publish_interval = 0;
     TrainerParts parts = trainer_parts();
+    // Of replicated updates: steps are made in parts, one a server of the store, which is a
+    // ParameterStore then; null: by the merger.
+    std::shared_ptr<PartDesk> desk = nullptr;
   };
 
   TrainerCluster(JobSpec spec, std::uint64_t workers, Options options)
@@ -94,13 +98,18 @@ class TrainerCluster {
     }
     is_replicated_ = std::ranges::any_of(job_.stages, &UpdateSpec::replicated);
     if (parts_.shares_memory && !is_replicated_) shared_ = std::make_shared<SharedStore>(store_);
-    merger_ = value_of(make_merger({.stages = job_.stages,
-                                    .publish_interval = options.publish_interval,
-                                    .shared = shared_,
-                                    .factor_shapes = nets->factor_shapes(),
-                                    .expected_workers = job_.expected_workers},
-                                   layout_, nets->solver(), std::move(start),
-                                   store(), parts_.make_backend));
+    config_ = {.stages = job_.stages,
+               .publish_interval = options.publish_interval,
+               .shared = shared_,
+               .factor_shapes = nets->factor_shapes(),
+               .expected_workers = job_.expected_workers};
+    MergerConfig config = config_;
+    if (options.desk) {
+      config.step_parts = std::make_shared<JoinedSteps>(
+          step_setup(0, std::dynamic_pointer_cast<ParameterStore>(store_)), options.desk);
+    }
+    merger_ = value_of(make_merger(config, layout_, nets->solver(), std::move(start), store(),
+                                   parts_.make_backend));
     enter_stage(0);
     for (std::uint64_t worker = 0; worker < workers; ++worker) add_worker();
   }
@@ -166,6 +175,24 @@ class TrainerCluster {
 
   // Merges what the workers contributed last.
   MergeResult merge(const std::vector<std::size_t>& workers, bool mean, float weight = 1.0F) {
+    const MergeResult result = try_merge(workers, mean, weight);
+    REQUIRE(result.rejected.empty());
+    REQUIRE(result.version == Version{version_.value + 1});
+    version_ = result.version;
+    for (const std::size_t worker : workers) {
+      workers_[worker].merged_run = workers_[worker].run.value;
+      workers_[worker].merged_weight = weight;
+    }
+    return result;
+  }
+  // The same of contributions that may be at fault. As a session does, workers are told of a new
+  // version.
+  MergeResult merge_some(const std::vector<std::size_t>& workers) {
+    const MergeResult result = try_merge(workers, true, 1.0F);
+    version_ = result.version;
+    return result;
+  }
+  MergeResult try_merge(const std::vector<std::size_t>& workers, bool mean, float weight) {
     MergeJob job{};
     job.iteration = iteration_;
     job.mean = mean;
@@ -176,16 +203,7 @@ class TrainerCluster {
     }
     iteration_ += 1;
     job.state = state();
-    const auto result =
-        value_of(await<Result<MergeResult>>([&](auto done) { merger_->merge(job, done); }));
-    REQUIRE(result.rejected.empty());
-    REQUIRE(result.version == Version{version_.value + 1});
-    version_ = result.version;
-    for (const std::size_t worker : workers) {
-      workers_[worker].merged_run = workers_[worker].run.value;
-      workers_[worker].merged_weight = weight;
-    }
-    return result;
+    return value_of(await<Result<MergeResult>>([&](auto done) { merger_->merge(job, done); }));
   }
 
   // All workers train one run from the newest weights; their contributions become one iteration.
@@ -240,6 +258,18 @@ class TrainerCluster {
     const StateOwner owner{model(), value_of(parse_solver(job_)).type(), job_.stages};
     REQUIRE(deal_states(states, seats, 0, owner, *store_));
     for (std::uint64_t seat = 0; seat < seats; ++seat) workers_[seat].seat = seat;
+  }
+
+  // Of the merger of one part of the steps; its store is its own.
+  PartSetup step_setup(std::size_t part, std::shared_ptr<ParameterStore> store) const {
+    const std::size_t parts = store->parts();
+    return {.clip = {part, parts},
+            .config = config_,
+            .layout = layout_,
+            .solver = {},
+            .store = std::move(store),
+            .make_backend = parts_.make_backend,
+            .has_copies = false};
   }
 
   Merger::Copy copy() {
@@ -302,6 +332,7 @@ class TrainerCluster {
   std::shared_ptr<SharedStore> shared_;  // before it; null: no memory is shared
   TrainerParts parts_;
   ParameterLayout layout_;
+  MergerConfig config_;  // but for who makes steps
   std::unique_ptr<Merger> merger_;
   std::vector<Worker> workers_;
   std::uint32_t stage_ = 0;

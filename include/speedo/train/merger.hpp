@@ -28,6 +28,7 @@ namespace speedo {
 
 class Backend;
 class SharedStore;
+class StepParts;
 
 struct MergerConfig {
   std::vector<UpdateSpec> stages = {UpdateSpec{}};
@@ -55,6 +56,8 @@ struct MergerConfig {
   // to be, which decides what is cheaper.
   std::vector<FactorShape> factor_shapes = {};
   std::uint64_t expected_workers = 1;
+  // Of replicated updates: who makes the steps; null: the merger itself.
+  std::shared_ptr<StepParts> step_parts = nullptr;
 };
 
 struct MergeResult {

@@ -28,6 +28,7 @@ struct Schedule {
 };
 
 bool any_replicated(const std::vector<Schedule>& stages);
+bool any_replicated(const std::vector<UpdateSpec>& stages);
 
 // What each stage merges, in their order.
 std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages);

@@ -89,7 +89,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   };
   places_.resize(scenario.workers);
   shards_.resize(scenario.has_shard.size());
-  if (!shards_.empty()) {
+  if (scenario.has_weights_in_parts()) {
     if (scenario.shard_copies) record_checker_.expect_copies();
     lineage_.merged_in_parts(
         {scenario.servers, scenario.chunk_elements, scenario.publish_interval});
@@ -382,9 +382,8 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
   // Its successor may be at work already, with weights that are whole; or a part's merger that was
   // silent has put its part back since.
-  const Mastership* const mastership = mastership_of(master.node());
-  const bool is_whole_again = part_is_lost_ || mastership->met_lost_part ||
-                              master.term() < newest_term_;
+  const bool met_lost_part = by_node_.at(master.node().id().value)->met_lost_part;
+  const bool is_whole_again = part_is_lost_ || met_lost_part || master.term() < newest_term_;
   if (excused && (misses_part() || misses_chunks(master))) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");
@@ -400,7 +399,7 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
 // A server that loses its data loses its part, unless the next one has a copy of it, or its merger
 // is there to put it back.
 bool ProofCluster::misses_part() {
-  if (shards_.empty()) return false;
+  if (!scenario_.has_weights_in_parts()) return false;
   const auto store =
       std::make_shared<ChunkedStore>(servers_.shared_map(), scenario_.config.job);
   if (!store->read(weights_key())) return true;

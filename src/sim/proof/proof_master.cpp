@@ -85,7 +85,8 @@ MasterOptions ProofMaster::options() {
   options.merger.threads = 1;
   options.merger.ahead_bytes_min = 0;
   options.merger.in_parts = !setting_.scenario.has_shard.empty();
-  options.merger.part_copies = setting_.scenario.shard_copies;
+  options.merger.part_copies =
+      setting_.scenario.shard_copies && setting_.scenario.has_weights_in_parts();
   options.spec.solver_text = to_prototxt(proof_solver(setting_.scenario));
   options.make_strategy = setting_.make_strategy;
   resume(options);
@@ -126,7 +127,7 @@ TrainerParts ProofMaster::parts() {
     Answer<Merger::Copy> start(platform_);
     merger->copy([&](Result<Merger::Copy> copy) { start.set(std::move(*copy)); });
     setting_.on_start(*this, start.wait());
-    if (!setting_.scenario.has_shard.empty()) {
+    if (setting_.scenario.has_weights_in_parts()) {
       return std::make_unique<WatchedParts>(std::move(merger), watch_parts());
     }
     return std::make_unique<WatchedMerger>(std::move(merger), watch());

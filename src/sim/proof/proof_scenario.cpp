@@ -299,7 +299,8 @@ std::string to_string(const Scenario& scenario) {
   if (!scenario.has_shard.empty()) {
     text += fmt::format(", {} parts by {} shards, chunks of {}{}", scenario.servers,
                         std::ranges::count(scenario.has_shard, true), scenario.chunk_elements,
-                        scenario.shard_copies ? "" : ", no copies");
+                        scenario.has_weights_in_parts() && !scenario.shard_copies ? ", no copies"
+                                                                                  : "");
   }
   if (config.snapshot_workers) text += ", states of workers in snapshots";
   for (const Schedule& stage : config.stages) text += "; " + describe(stage);

@@ -39,6 +39,10 @@ struct Scenario {
   std::size_t servers = 1;
   std::vector<bool> has_shard;    // by part; empty: the job is not merged in parts
   bool shard_copies = true;       // each part has one on the next server
+  // Else parts are of steps, or there are none.
+  bool has_weights_in_parts() const {
+    return !has_shard.empty() && !any_replicated(config.stages);
+  }
   std::size_t chunk_elements = kChunkElements;
   std::vector<Fault> faults;      // in their order
   Instant faults_end, deadline;   // of the whole training

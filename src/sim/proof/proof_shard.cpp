@@ -92,7 +92,17 @@ void ProofShard::take(const PartOrder& order) {
   job_->take(order);
 }
 
-void ProofShard::answer(const PartAnswer& answer) { node_->say(answer); }
+void ProofShard::answer(const PartAnswer& answer) {
+  // What it has made of a step is decided on by nobody.
+  const auto* const written = std::get_if<part_answer::Written>(&answer);
+  const bool is_step = written != nullptr && !setting_.scenario.has_weights_in_parts() &&
+                       merging_ == written->id;
+  if (is_step) {
+    setting_.on_merged();
+    merging_.reset();
+  }
+  node_->say(answer);
+}
 
 void ProofShard::cancel_strike() {
   strike_.reset();

@@ -309,7 +309,7 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
 // is dead before it can put them again: there is no other version, and there are no files.
 bool ProofCluster::misses_chunks(const ProofMaster& master) const {
   const std::string manifest = RecordKeys(scenario_.config.job, weights_key()).manifest();
-  return shards_.empty() && !master.chosen_files() && !record_checker_.is_whole(manifest);
+  return !scenario_.has_weights_in_parts() && !master.chosen_files() && !record_checker_.is_whole(manifest);
 }
 
 // The record as this master has written it, or nothing.
@@ -321,7 +321,8 @@ std::optional<Merger::Copy> ProofCluster::read_copy(ParameterStore& store, const
   std::vector<float> record(info.element_count);
   if (!get_once(store, key, info.model, record)) {
     // A part that its server has lost may be gone on from by its copy.
-    const bool has_copies = key == weights_key() && store.parts() > 1 && scenario_.shard_copies;
+    const bool has_copies = key == weights_key() && scenario_.has_weights_in_parts() &&
+                            scenario_.shard_copies;
     if (!has_copies) return std::nullopt;
     const std::shared_ptr<ParameterStore> shared(&store, [](auto*) {});
     const auto read = read_all_parts(shared, problem_.layout(), record);

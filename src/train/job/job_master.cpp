@@ -9,10 +9,12 @@
 #include <speedo/base/limits.hpp>
 #include <speedo/core/update_rule.hpp>
 #include <speedo/train/job_end.hpp>
+#include <speedo/train/schedule.hpp>
 
 #include "base/log.hpp"
 #include "train/job/job_solver.hpp"
 #include "train/parts/joined_engine.hpp"
+#include "train/parts/joined_steps.hpp"
 #include "train/parts/part_record.hpp"
 #include "train/replicas/step_header.hpp"
 #include "train/session/store_absence.hpp"
@@ -102,15 +104,24 @@ Result<std::unique_ptr<Merger>> JobMaster::make_job_merger(const MasterOptions& 
                                  .term = session.term,
                                  .silence_ms = silence_ms_of(session)}};
   const bool has_copies = options.merger.part_copies;
-  parts_record_ = encode(PartRecord{nets_->layout(), config.publish_interval, has_copies});
-  return make_joined_merger({.clip = {},
-                             .config = config,
-                             .layout = nets_->layout(),
-                             .solver = nets_->solver(),
-                             .store = store_,
-                             .make_backend = parts.make_backend,
-                             .has_copies = has_copies},
-                            std::move(start), parts_->desk);
+  parts_record_ = encode(PartRecord{.layout = nets_->layout(),
+                                    .publish_interval = config.publish_interval,
+                                    .has_copies = has_copies,
+                                    .factor_shapes = config.factor_shapes});
+  const PartSetup setup{.clip = {},
+                        .config = config,
+                        .layout = nets_->layout(),
+                        .solver = nets_->solver(),
+                        .store = store_,
+                        .make_backend = parts.make_backend,
+                        .has_copies = has_copies};
+  if (!any_replicated(config.stages)) {
+    return make_joined_merger(setup, std::move(start), parts_->desk);
+  }
+  SPEEDO_TRY(check_parts(config.stages, nets_->solver()));
+  config.step_parts = std::make_shared<JoinedSteps>(setup, parts_->desk);
+  return make_merger(config, nets_->layout(), nets_->solver(), std::move(start), records(),
+                     parts.make_backend);
 }
 
 std::shared_ptr<RecordStore> JobMaster::records() const {

@@ -52,6 +52,8 @@ Result<Digest> JobPart::prepare_now(const WelcomeMessage& welcome,
   MergerConfig config = merging_;
   config.stages = job.stages;
   config.publish_interval = record.publish_interval;
+  config.factor_shapes = std::move(record.factor_shapes);
+  config.expected_workers = job.expected_workers;
   config.term = welcome.term;
   config.platform = options_.platform;
   PartSetup setup{.clip = clip_,

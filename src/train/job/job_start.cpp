@@ -73,7 +73,7 @@ void warn_of_histories(const MasterOptions& options, const Checkpoint& found, co
     return;
   }
   const auto count = UpdateRule::history_count(nets.solver());
-  if (options.merger.in_parts || !found.histories.empty() || !count || *count == 0) return;
+  if (has_weights_in_parts(options) || !found.histories.empty() || !count || *count == 0) return;
   SPEEDO_WARN("the store has no history of the solver, which begins anew");
 }
 
@@ -94,7 +94,7 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   const bool with_histories = wants_histories(options);
   auto read = read_checkpoint(store, nets.layout(), with_histories);
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
-  const bool may_need_whole = with_histories && !options.merger.in_parts;
+  const bool may_need_whole = with_histories && !has_weights_in_parts(options);
   if (is_damaged && store.parts() > 1 && !(may_need_whole && has_whole_checkpoint(store))) {
     auto joined = joined_from_copies(nets.layout(), store);
     // Copies that could not be read now are not known to be gone.

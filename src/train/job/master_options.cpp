@@ -4,6 +4,10 @@
 
 namespace speedo {
 
+bool has_weights_in_parts(const MasterOptions& options) {
+  return options.merger.in_parts && !any_replicated(options.session.stages);
+}
+
 JobSpec job_spec(const MasterOptions& options) {
   const JobTerms& terms = options.spec;
   return {.solver_text = terms.solver_text,

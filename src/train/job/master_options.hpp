@@ -66,6 +66,9 @@ struct MasterOptions {
   StrategyFactory make_strategy = speedo::make_strategy;
 };
 
+// Whether the weights lie in parts, each with its merger: of replicated updates only steps do.
+bool has_weights_in_parts(const MasterOptions& options);
+
 // The job as its workers get it, and as its merger works on it under the session's term.
 JobSpec job_spec(const MasterOptions& options);
 MergerConfig merger_config(const MasterOptions& options, Platform& platform);

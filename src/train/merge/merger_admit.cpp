@@ -15,11 +15,10 @@ bool MergerEngine::looks_at_norms() const {
   return (config_.clip_norm > 0.0 || config_.outlier_factor > 0.0) && is_update && !replica_;
 }
 
-Result<MergerEngine::Fault> MergerEngine::take_norms(const Participants& participants,
+Result<MergerEngine::Fault> MergerEngine::take_norms(const MergeParty& party,
                                                      std::vector<double>& norms) {
-  NormSums sums(weight_count_, participants.contributions.size());
-  std::vector<ChunkSource*> sources;
-  for (const auto& reader : participants.readers) sources.push_back(reader.get());
+  NormSums sums(weight_count_, party.contributions.size());
+  const std::vector<ChunkSource*> sources = party.sources();
   std::vector<std::size_t> chunks(chunk_count(contribution_count()));
   std::iota(chunks.begin(), chunks.end(), std::size_t{0});
   const MergerPass::Task task{
@@ -35,10 +34,10 @@ Result<MergerEngine::Fault> MergerEngine::take_norms(const Participants& partici
 Result<std::vector<MergeJob::Contribution>> MergerEngine::admit(
     std::vector<Contribution> contributions, MergeResult& result, std::vector<double>& norms) {
   while (true) {
-    SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
-    contributions = participants.contributions;
+    SPEEDO_ASSIGN(const MergeParty party, open(contributions, result.rejected));
+    contributions = party.contributions;
     if (contributions.empty()) return contributions;
-    SPEEDO_ASSIGN(const Fault fault, take_norms(participants, norms));
+    SPEEDO_ASSIGN(const Fault fault, take_norms(party, norms));
     if (!fault) break;
     contributions = leave_out(*fault, std::move(contributions), result);
   }

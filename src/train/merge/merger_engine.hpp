@@ -14,6 +14,7 @@
 #include "train/merge/chunk_merge.hpp"
 #include "train/merge/contribution_norms.hpp"
 #include "train/merge/merge_ahead.hpp"
+#include "train/merge/merge_party.hpp"
 #include "train/merge/merger_checkpoint.hpp"
 #include "train/merge/merger_pass.hpp"
 #include "train/merge/merger_publication.hpp"
@@ -21,6 +22,7 @@
 #include "train/merge/merger_rule.hpp"
 #include "train/merge/merger_work.hpp"
 #include "train/replicas/merger_replica.hpp"
+#include "train/replicas/step_parts.hpp"
 #include "train/store_errand.hpp"
 #include "store/shared/shared_store.hpp"
 
@@ -58,11 +60,6 @@ class MergerEngine : public MergerWork {
   using Contribution = MergeJob::Contribution;
   using Histories = MergerRule::Histories;
   using Fault = ChunkMerge::Fault;
-  // Contributions that take part, each with its reader.
-  struct Participants {
-    std::vector<Contribution> contributions;
-    std::vector<std::unique_ptr<RecordReader>> readers;
-  };
 
   MergerEngine(const MergerConfig& config, const ParameterLayout& layout,
                const caffe::SolverParameter& solver, Checkpoint start,
@@ -98,14 +95,13 @@ class MergerEngine : public MergerWork {
   Result<void> publish_first_replica(const Histories& histories, RecordInfo info);
   Result<void> settle();
   std::span<const float> published_values();
+  Result<MergeResult> merge_in_parts(const MergeJob& job);
 
   // merger_merge.cpp
   Result<MergeResult> merge_party(const MergeJob& job);
-  Result<Participants> open(const std::vector<Contribution>& contributions,
-                     std::vector<WorkerId>& rejected);
-  Result<void> check(const RecordInfo& info, const Contribution& contribution) const;
-  Result<Fault> try_merge(const Participants& participants, const MergeJob& job,
-                          bool goes_on);
+  Result<MergeParty> open(const std::vector<Contribution>& contributions,
+                          std::vector<WorkerId>& rejected);
+  Result<Fault> try_merge(const MergeParty& party, const MergeJob& job, bool goes_on);
   std::vector<Contribution> leave_out(std::size_t fault, std::vector<Contribution> contributions,
                                       MergeResult& result) const;
   std::string name_of_place(std::uint64_t element) const;
@@ -113,7 +109,7 @@ class MergerEngine : public MergerWork {
                                                std::span<const Contribution> contributions);
   // merger_admit.cpp
   bool looks_at_norms() const;
-  Result<Fault> take_norms(const Participants& participants, std::vector<double>& norms);
+  Result<Fault> take_norms(const MergeParty& party, std::vector<double>& norms);
   Result<std::vector<Contribution>> admit(std::vector<Contribution> contributions,
                                           MergeResult& result, std::vector<double>& norms);
 

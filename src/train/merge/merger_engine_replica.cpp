@@ -31,6 +31,22 @@ Result<void> MergerEngine::publish_first_replica(const Histories& histories, Rec
   return {};
 }
 
+// The step is made by the parts' mergers, and read here.
+Result<MergeResult> MergerEngine::merge_in_parts(const MergeJob& job) {
+  RecordInfo info = info_of(Version{version_.value + 1}, {});
+  info.term = config_.term;
+  SPEEDO_ASSIGN(MergeResult result,
+                config_.step_parts->merge(job, std::move(info), [this](const StepHeader& header) {
+                  return replica_->room(header);
+                }));
+  begun_ahead_ = result.begun_ahead;
+  if (result.version != version_) advance(job);
+  SPEEDO_ASSERT(result.version == version_);
+  // A store that lost a contribution may have lost the weights, too.
+  if (!result.rejected.empty()) SPEEDO_TRY(restore_lost_weights());
+  return result;
+}
+
 // Makes the weights those of version_. Error: kNotFinite, again and again.
 Result<void> MergerEngine::settle() {
   if (!replica_ || !replica_->is_pending()) return {};

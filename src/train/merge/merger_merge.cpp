@@ -17,46 +17,11 @@
 
 namespace speedo {
 
-// Whether a record is what a worker was told to contribute. Error: kMismatch.
-Result<void> MergerEngine::check(const RecordInfo& info, const Contribution& contribution) const {
-  if (info.model != model_ || info.element_count != contribution_count()) {
-    return Error{ErrorCode::kMismatch, "it is of another model or stage"};
-  }
-  if (info.worker != contribution.worker.value) {
-    return Error{ErrorCode::kMismatch, "it is of worker " + std::to_string(info.worker)};
-  }
-  if (info.version != contribution.run.value) {
-    return Error{ErrorCode::kMismatch, "it is of run " + std::to_string(info.version)};
-  }
-  return {};
-}
-
-Result<MergerEngine::Participants> MergerEngine::open(
-    const std::vector<Contribution>& contributions, std::vector<WorkerId>& rejected) {
-  std::vector<std::string> keys;
-  for (const Contribution& contribution : contributions) {
-    keys.push_back(contribution_key(config_.term, contribution.worker.value));
-  }
-  auto readers = store_->read_all(keys);
-  Participants participants;
-  for (std::size_t i = 0; i < contributions.size(); ++i) {
-    const Contribution& contribution = contributions[i];
-    const Result<void> fit = readers[i] ? check((*readers[i])->info(), contribution)
-                                        : Result<void>(readers[i].error());
-    if (fit) {
-      participants.contributions.push_back(contribution);
-      participants.readers.push_back(std::move(*readers[i]));
-      continue;
-    }
-    const Error& error = fit.error();
-    const bool its_fault = error.code == ErrorCode::kNotFound ||
-                           error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch;
-    if (!its_fault) return error;
-    SPEEDO_WARN("contribution of worker {}, run {}, is not merged: {}", contribution.worker.value,
-                contribution.run.value, error.message);
-    rejected.push_back(contribution.worker);
-  }
-  return participants;
+Result<MergeParty> MergerEngine::open(const std::vector<Contribution>& contributions,
+                                      std::vector<WorkerId>& rejected) {
+  const PartyTerms terms{
+      .term = config_.term, .model = model_, .element_count = contribution_count()};
+  return open_party(*store_, terms, contributions, rejected);
 }
 
 Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
@@ -68,7 +33,7 @@ Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
     SPEEDO_TRY(erase_earlier_checkpoint());
     std::optional<Merger::Copy> before;
     if (replica_ && job.is_last) before = copy();
-    auto result = merge_party(job);
+    auto result = replica_ && config_.step_parts ? merge_in_parts(job) : merge_party(job);
     ahead_.reset();
     SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
     result->check = check_;
@@ -90,17 +55,17 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
     SPEEDO_ASSIGN(contributions, admit(std::move(contributions), result, norms));
   }
   while (true) {
-    SPEEDO_ASSIGN(const Participants participants, open(contributions, result.rejected));
-    if (participants.contributions.empty() || is_refused(result)) break;
+    SPEEDO_ASSIGN(const MergeParty party, open(contributions, result.rejected));
+    if (party.contributions.empty() || is_refused(result)) break;
     const bool is_where_it_must_be = !publication_ || !job.is_last || is_published_with_merge_;
-    begun_ahead_ = is_where_it_must_be && ahead_ && ahead_->fits(job, participants.readers);
+    begun_ahead_ = is_where_it_must_be && ahead_ && ahead_->fits(job, party.readers);
     result.begun_ahead = begun_ahead_;
-    SPEEDO_ASSIGN(const Fault fault, try_merge(participants, job, begun_ahead_));
+    SPEEDO_ASSIGN(const Fault fault, try_merge(party, job, begun_ahead_));
     if (!fault) {
       advance(job);
       break;
     }
-    contributions = leave_out(*fault, participants.contributions, result);
+    contributions = leave_out(*fault, party.contributions, result);
     if (is_refused(result)) break;
   }
   // A store that lost a contribution may have lost the weights, too.
@@ -113,12 +78,9 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
 // What is left without the one at fault in the pass before.
 std::vector<MergeJob::Contribution> MergerEngine::leave_out(
     std::size_t fault, std::vector<Contribution> contributions, MergeResult& result) const {
-  const WorkerId worker = contributions[fault].worker;
   const std::optional<std::uint64_t> place = pass_.fault_place();
-  SPEEDO_WARN("contribution of worker {} is not merged: {}", worker.value,
-              place ? "it is not finite in " + name_of_place(*place) : "it is missing or damaged");
-  result.rejected.push_back(worker);
-  if (place) result.not_finite.push_back(worker);
+  reject(contributions[fault].worker,
+         place ? std::optional(name_of_place(*place)) : std::nullopt, result);
   contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(fault));
   return contributions;
 }
@@ -201,30 +163,14 @@ std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
 
 // `goes_on`: with what was merged ahead, which fits.
 // On any outcome but "no fault" weights, histories and the published record are as before.
-Result<MergerEngine::Fault> MergerEngine::try_merge(const Participants& participants,
-                                                    const MergeJob& job,
+Result<MergerEngine::Fault> MergerEngine::try_merge(const MergeParty& party, const MergeJob& job,
                                                     bool goes_on) {
   std::unique_ptr<MergeAhead> ahead = std::move(ahead_);
-  std::unique_ptr<ChunkMerge> merge;
-  std::vector<std::size_t> chunks;
-  if (goes_on) {
-    chunks = ahead->lacking();
-    merge = ahead->take();
-  } else {
-    ahead.reset();
-    for (std::size_t chunk = 0; chunk < chunk_count(contribution_count()); ++chunk) {
-      chunks.push_back(chunk);
-    }
-    merge = make_chunk_merge(job, participants.contributions);
-  }
-  merge->ordered();
-  std::vector<ChunkSource*> sources;
-  for (const auto& reader : participants.readers) sources.push_back(reader.get());
-  const MergerPass::Task task{
-      .element_count = contribution_count(), .chunks = chunks, .sources = sources};
-  SPEEDO_ASSIGN(const Fault fault, pass_.run(task, *merge));
-  if (!fault) SPEEDO_TRY(merge->finish(job.state));
-  return fault;
+  if (!goes_on) ahead.reset();
+  const MergeCourse course =
+      goes_on ? course_of(*ahead)
+              : whole_course(make_chunk_merge(job, party.contributions), contribution_count());
+  return end_course(course, party, contribution_count(), pass_, job.state);
 }
 
 void MergerEngine::expect(const MergeJob& job) {
@@ -233,6 +179,7 @@ void MergerEngine::expect(const MergeJob& job) {
   expected_.reset();
   const bool is_short = contribution_count() * sizeof(float) < config_.ahead_bytes_min;
   if (superseded_ || is_short || looks_at_norms()) return;
+  if (replica_ && config_.step_parts) return config_.step_parts->expect(job);
   expected_ = job;
 }
 

@@ -8,6 +8,7 @@
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/layout.hpp>
+#include <speedo/train/schedule.hpp>
 
 #include "base/log.hpp"
 #include "store/chunk_range.hpp"
@@ -37,10 +38,11 @@ Result<void> check_parts(const std::vector<UpdateSpec>& stages,
                    "mergers beside the shards do not average updaters: leave --shards out, or "
                    "choose --save-updater keep and another strategy than averaging"};
     }
-    if (stage.replicated) {
+    if (stage.replicated) continue;
+    if (any_replicated(stages)) {
       return Error{ErrorCode::kUsage,
-                   "with --replicated workers apply whole gradients themselves, and mergers beside "
-                   "the shards have parts of them: leave out --replicated or --shards"};
+                   "mergers beside the shards make steps of replicated updates or weights, not now "
+                   "one and now the other: make all stages --replicated, or leave --shards out"};
     }
     if (stage.kind == UpdateKind::kElasticMaster) {
       return Error{ErrorCode::kUsage,
@@ -307,13 +309,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
     seats_.decide(order.id, false);
     if (round.lost) continue;
     if (round.error) SPEEDO_TRY(note(*round.error));
-    result.not_finite.insert(result.not_finite.end(), round.not_finite.begin(),
-                             round.not_finite.end());
-    for (const WorkerId worker : round.rejected) {
-      result.rejected.push_back(worker);
-      std::erase_if(order.job.contributions,
-                    [&](const auto& each) { return each.worker == worker; });
-    }
+    leave_out_rejected(round, order.job, result);
   }
   // A store that lost all of them may have the manifest of a version before, or one of this version
   // that was taken back: workers are told to read these weights now.

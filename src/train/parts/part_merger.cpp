@@ -40,6 +40,7 @@ PartMerger::~PartMerger() {
   thread_.post([this] {
     if (engine_) engine_->close();
     engine_.reset();
+    steps_.reset();
     if (store_) remove_what_nobody_names();
     store_.reset();
   });
@@ -103,7 +104,13 @@ void PartMerger::end_vote(std::uint64_t id, const Result<void>& done) {
 
 void PartMerger::do_order(const part_order::Open& order) {
   engine_.reset();
+  steps_.reset();
   answered_ = false;
+  const std::vector<UpdateSpec>& stages = setup_.config.stages;
+  if (order.stage < stages.size() && stages[order.stage].replicated) {
+    steps_ = std::make_unique<StepPart>(setup_, stages[order.stage]);
+    return sink_(part_answer::Written{.id = order.id, .part = {}, .begun_ahead = false});
+  }
   const auto opened = open(order);
   end_vote(order.id, opened);
   if (opened) {
@@ -215,6 +222,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
 }
 
 void PartMerger::do_order(const part_order::Merge& order) {
+  if (steps_) return sink_(steps_->merge(order));
   answered_ = undecided_ = false;
   end_vote(order.id, merge(order));
   // The master may be at the version that this one would write over: it opens the part anew.
@@ -241,10 +249,11 @@ Result<void> PartMerger::merge(const part_order::Merge& order) {
 }
 
 void PartMerger::do_order(const part_order::Expect& order) {
+  expected_at_ = platform_.clock().now();
+  if (steps_) steps_->expect(order.job);
   if (!engine_) return;
   engine_->expect(order.job);
   engine_->write_checkpoint(thread_.has_work());
-  expected_at_ = platform_.clock().now();
 }
 
 void PartMerger::do_order(const part_order::Copy& order) {
@@ -261,10 +270,17 @@ void PartMerger::do_order(const part_order::Copy& order) {
 void PartMerger::do_order(const part_order::Close& /*order*/) {
   if (engine_) engine_->close();
   engine_.reset();
+  steps_.reset();
 }
 
 Instant PartMerger::idle() {
-  if (!engine_ || is_ending()) return kMergerLookInterval;
+  if (is_ending()) return kMergerLookInterval;
+  if (steps_) {
+    if (steps_->merge_ahead()) return Instant{0};
+    return steps_->expects() ? ahead_pause(platform_.clock().now() - expected_at_)
+                             : Instant{kMergerLookInterval};
+  }
+  if (!engine_) return kMergerLookInterval;
   if (engine_->merge_ahead()) return Instant{0};
   const Instant now = platform_.clock().now();
   if (now - looked_at_ >= kMergerLookInterval) {

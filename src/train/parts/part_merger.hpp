@@ -20,25 +20,14 @@
 #include "train/parts/neighbor_copies.hpp"
 #include "train/parts/part_clip.hpp"
 #include "train/parts/part_orders.hpp"
+#include "train/parts/part_setup.hpp"
+#include "train/parts/step_part.hpp"
 
 namespace speedo {
 
-// What the merger of a part is made of.
-struct PartSetup {
-  PartClip clip;
-  MergerConfig config;     // of the job; its ahead_bytes_min is the whole model's
-  ParameterLayout layout;  // of the whole model
-  caffe::SolverParameter solver;
-  std::shared_ptr<ParameterStore> store;  // fenced with the configuration's term
-  MergerEngine::MakeBackend make_backend = {};
-  // Whether parts have copies on their neighbors' servers, where there are several.
-  bool has_copies = true;
-  bool keeps_copies() const { return has_copies && store->parts() > 1; }
-};
-
-// Merges one part of the weights, by orders and on a thread of its own. What an order has made
-// counts once the decision on it has come. Every second it looks whether its server still has the
-// part, and puts it there again if not.
+// Merges one part of the weights, or of replicated updates' steps, by orders and on a thread of its
+// own. What an order has made of weights counts once the decision on it has come. Every second it
+// looks whether its server still has its part of them, and puts it there again if not.
 // Thread safety: take() from any thread; the sink is called on the merger's own.
 class PartMerger {
  public:
@@ -85,6 +74,7 @@ class PartMerger {
   std::unique_ptr<ClippedStore> store_;
   std::uint32_t first_slot_ = 0;  // of those that are this merger's alone
   std::unique_ptr<MergerEngine> engine_;  // null until it was opened
+  std::unique_ptr<StepPart> steps_;       // in its place, of replicated updates
   Version version_;
   bool answered_ = false;   // the order under way
   bool undecided_ = false;  // the same: whether it counts is not known here

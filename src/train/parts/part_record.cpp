@@ -13,6 +13,13 @@ std::string encode(const PartRecord& record) {
   record::Parts message;
   message.set_publish_interval(record.publish_interval);
   message.set_has_copies(record.has_copies);
+  for (const FactorShape& shape : record.factor_shapes) {
+    record::Parts::Factors& entry = *message.add_factors();
+    entry.set_slot(shape.slot);
+    entry.set_rows(shape.rows);
+    entry.set_height(shape.height);
+    entry.set_width(shape.width);
+  }
   for (const ParameterSlot& slot : record.layout.slots()) {
     record::Parts::Slot& entry = *message.add_slot();
     entry.set_layer(slot.layer);
@@ -34,6 +41,13 @@ Result<PartRecord> decode_parts(std::string_view bytes) {
   PartRecord record;
   record.publish_interval = message.publish_interval();
   record.has_copies = message.has_copies();
+  for (const record::Parts::Factors& entry : message.factors()) {
+    const FactorShape shape{.slot = static_cast<std::size_t>(entry.slot()),
+                            .rows = entry.rows(),
+                            .height = entry.height(),
+                            .width = entry.width()};
+    record.factor_shapes.push_back(shape);
+  }
   for (const record::Parts::Slot& entry : message.slot()) {
     ParameterSlot slot;
     slot.layer = entry.layer();

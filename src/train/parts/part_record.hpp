@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/core/factor_shape.hpp>
 #include <speedo/core/parameter_arena.hpp>
 
 namespace speedo {
@@ -14,6 +16,7 @@ struct PartRecord {
   ParameterLayout layout;  // of the whole model
   std::uint64_t publish_interval = 0;
   bool has_copies = true;  // see PartSetup
+  std::vector<FactorShape> factor_shapes = {};  // see MergerConfig
 };
 std::string parts_key();
 std::string encode(const PartRecord& record);

@@ -7,6 +7,7 @@
 #include <speedo/core/update_rule.hpp>
 #include <speedo/store/layout.hpp>
 #include <speedo/train/checkpoint.hpp>
+#include <speedo/train/schedule.hpp>
 
 #include "base/log.hpp"
 #include "train/parts/part_copy.hpp"
@@ -65,8 +66,9 @@ void add_new(const std::vector<WorkerId>& workers, std::vector<WorkerId>& all) {
 PartSeats::PartSeats(PartSetup setup, std::shared_ptr<PartDesk> desk)
     : setup_(std::move(setup)),
       desk_(std::move(desk)),
-      seats_(std::min(setup_.store->parts(),
-                      chunk_count(static_cast<std::uint64_t>(setup_.layout.element_count())))) {}
+      makes_steps_(any_replicated(setup_.config.stages)),
+      seats_(makes_steps_ ? setup_.store->parts()
+                          : std::min(setup_.store->parts(), chunk_count(element_count()))) {}
 
 PartSeats::~PartSeats() { tell_all(part_order::Close{}); }
 
@@ -143,11 +145,14 @@ PartRound PartSeats::open(std::span<const std::size_t> parts, part_order::Open o
   for (const std::size_t part : parts) {
     Seat& seat = seats_[part];
     if (!seat.link) sit_here(part);
-    if (seat.first_slot != 0) seat.left_slots.push_back(seat.first_slot);
-    seat.first_slot = order.first_slot = next_slots();
+    if (!makes_steps_) {
+      if (seat.first_slot != 0) seat.left_slots.push_back(seat.first_slot);
+      seat.first_slot = order.first_slot = next_slots();
+    }
     seat.link->tell(order);
   }
-  PartRound round = collect(order.id, {parts.begin(), parts.end()});
+  const std::uint64_t written = makes_steps_ ? 0 : element_count();
+  PartRound round = collect(order.id, {parts.begin(), parts.end()}, written);
   for (const std::size_t part : parts) {
     if (seats_[part].link) seats_[part].is_open = round.is_done();
   }
@@ -165,14 +170,16 @@ std::uint32_t PartSeats::take_slots() {
   return first;
 }
 
-PartRound PartSeats::ask_all(const PartOrder& order) {
+PartRound PartSeats::ask_all(const PartOrder& order) { return ask_all(order, element_count()); }
+
+PartRound PartSeats::ask_all(const PartOrder& order, std::uint64_t written) {
   std::vector<std::size_t> all;
   for (std::size_t part = 0; part < seats_.size(); ++part) {
     SPEEDO_ASSERT(seats_[part].is_open);
     all.push_back(part);
   }
   tell_all(order);
-  return collect(id_of(order), std::move(all));
+  return collect(id_of(order), std::move(all), written);
 }
 
 void PartSeats::tell_all(const PartOrder& order) {
@@ -182,7 +189,8 @@ void PartSeats::tell_all(const PartOrder& order) {
 }
 
 // Every one of them answers once, or is gone.
-PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts) {
+PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts,
+                             std::uint64_t written) {
   PartRound round;
   round.written.resize(seats_.size());
   round.copied.resize(seats_.size());
@@ -197,20 +205,28 @@ PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts) {
     const auto part = static_cast<std::size_t>(seat - seats_.data());
     const bool is_lost = std::holds_alternative<part_answer::Lost>(answered->answer);
     if (!is_lost && order_of(answered->answer) != id) continue;
+    if (!is_written_right(part, answered->answer, written)) {
+      answered->answer = part_answer::Lost{"it has written something else"};
+    }
     take(part, std::move(answered->answer), round);
     std::erase(parts, part);
   }
   return round;
 }
 
+// Its chunks of a record of so many floats, in a slot of its own. Or the answer is another one.
+bool PartSeats::is_written_right(std::size_t part, const PartAnswer& answer,
+                                 std::uint64_t element_count) const {
+  const auto* const written = std::get_if<part_answer::Written>(&answer);
+  if (written == nullptr) return true;
+  const std::uint32_t slot = written->part.slot, first = seats_[part].first_slot;
+  return slot >= first && slot - first < kRecordSlots &&
+         written->part.checksums.size() ==
+             chunks_of_part(element_count, part, setup_.store->parts());
+}
+
 void PartSeats::take(std::size_t part, PartAnswer answer, PartRound& round) {
   if (auto* const written = std::get_if<part_answer::Written>(&answer)) {
-    const std::uint32_t slot = written->part.slot, first = seats_[part].first_slot;
-    const bool is_its_own = slot >= first && slot - first < kRecordSlots;
-    if (!is_its_own || written->part.checksums.size() !=
-                           chunks_of_part(element_count(), part, setup_.store->parts())) {
-      return take(part, part_answer::Lost{"it has written something else"}, round);
-    }
     round.written[part] = std::move(written->part);
     round.begun_ahead = round.begun_ahead && written->begun_ahead;
   } else if (auto* const copied = std::get_if<part_answer::Copied>(&answer)) {
@@ -254,6 +270,15 @@ void PartSeats::settle(std::span<const std::size_t> parts, PartStore& store) {
       erase_unfinished(store, {clip, setup_.keeps_copies(), first},
                        clipped_count(element_count(), clip) * (1 + UpdateRule::kHistoriesMax));
     }
+  }
+}
+
+void leave_out_rejected(const PartRound& round, MergeJob& job, MergeResult& result) {
+  result.not_finite.insert(result.not_finite.end(), round.not_finite.begin(),
+                           round.not_finite.end());
+  for (const WorkerId worker : round.rejected) {
+    result.rejected.push_back(worker);
+    std::erase_if(job.contributions, [&](const auto& each) { return each.worker == worker; });
   }
 }
 

@@ -30,6 +30,9 @@ struct PartRound {
   bool is_done() const { return !lost && !error && rejected.empty(); }
 };
 
+// The job of a merge without the contributions that some part has rejected, which the result names.
+void leave_out_rejected(const PartRound& round, MergeJob& job, MergeResult& result);
+
 // The mergers of a job, one for each part: here, until one that runs elsewhere offers itself, and
 // again when that is gone. Thread safety: one thread.
 class PartSeats {
@@ -48,6 +51,8 @@ class PartSeats {
   PartRound open(std::span<const std::size_t> parts, part_order::Open order);
   // Orders all of them the same. Requires: all are open.
   PartRound ask_all(const PartOrder& order);
+  // The same of one by which parts write a record of so many floats, not the weights.
+  PartRound ask_all(const PartOrder& order, std::uint64_t written);
   void tell_all(const PartOrder& order);
   void decide(std::uint64_t id, bool commit) { tell_all(part_order::Decide{id, commit}); }
   // For what is put in the place of all mergers, before the next ones are opened: the first of
@@ -72,7 +77,9 @@ class PartSeats {
   void lose(Seat& seat, const std::string& reason);
   Seat* seat_of(std::uint64_t link);
   std::uint32_t next_slots();
-  PartRound collect(std::uint64_t id, std::vector<std::size_t> parts);
+  PartRound collect(std::uint64_t id, std::vector<std::size_t> parts, std::uint64_t written);
+  bool is_written_right(std::size_t part, const PartAnswer& answer,
+                        std::uint64_t element_count) const;
   void take(std::size_t part, PartAnswer answer, PartRound& round);
   Result<void> take_copy(std::size_t part, part_answer::Copied copied, PartRound& round);
   std::uint64_t element_count() const {
@@ -81,6 +88,7 @@ class PartSeats {
 
   const PartSetup setup_;
   const std::shared_ptr<PartDesk> desk_;
+  const bool makes_steps_;  // of replicated updates: mergers write nothing when they are opened
   std::vector<Seat> seats_;
   std::uint64_t ids_ = 0, links_ = 0;
   std::uint32_t openings_ = 0;

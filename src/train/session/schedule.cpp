@@ -208,6 +208,10 @@ bool any_replicated(const std::vector<Schedule>& stages) {
   return std::ranges::any_of(stages, [](const Schedule& stage) { return stage.update.replicated; });
 }
 
+bool any_replicated(const std::vector<UpdateSpec>& stages) {
+  return std::ranges::any_of(stages, &UpdateSpec::replicated);
+}
+
 std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
   std::vector<UpdateSpec> updates;
   for (const Schedule& stage : stages) updates.push_back(stage.update);

@@ -1,0 +1,80 @@
+#include "train/parts/joined_steps.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "store/is_lost.hpp"
+#include "store/read_once.hpp"
+
+namespace speedo {
+namespace {
+
+// A server may lose its part of a step before it is read; then so it has the contributions.
+constexpr int kStepAttempts = 5;
+
+}  // namespace
+
+JoinedSteps::JoinedSteps(PartSetup setup, std::shared_ptr<PartDesk> desk)
+    : store_(setup.store), seats_(std::move(setup), std::move(desk)) {}
+
+// Mergers of steps have nothing to begin with: they answer at once.
+Result<void> JoinedSteps::open_closed(std::uint32_t stage) {
+  if (stage_ != stage) seats_.close_all();
+  stage_ = stage;
+  while (true) {
+    const std::vector<std::size_t> closed = seats_.closed_parts();
+    if (closed.empty()) return {};
+    const PartRound round = seats_.open(
+        closed, part_order::Open{
+                    .id = seats_.next_id(), .from = {}, .version = {}, .stage = stage,
+                    .first_slot = 0});
+    if (round.error) return *round.error;
+  }
+}
+
+Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, const Room& room) {
+  MergeResult result{.version = Version{info.base_version}};
+  part_order::Merge order{.id = 0, .base = result.version, .job = job};
+  order.job.state.clear();
+  int misses = 0;
+  while (!order.job.contributions.empty()) {
+    SPEEDO_TRY(open_closed(job.stage));
+    const StepHeader header{.iteration = job.iteration,
+                            .rate_scale = job.lr_scale,
+                            .contributions = order.job.contributions.size(),
+                            .parts = store_->parts()};
+    const std::span<float> values = room(header);
+    order.id = seats_.next_id();
+    const PartRound round = seats_.ask_all(order, values.size());
+    if (round.is_done()) {
+      const auto done = put(info, header, round, values);
+      if (!done && is_lost(done.error()) && ++misses < kStepAttempts) continue;
+      SPEEDO_TRY(done);
+      result.version = Version{info.version};
+      result.begun_ahead = round.begun_ahead;
+      return result;
+    }
+    if (round.lost) continue;
+    if (round.error) return *round.error;
+    leave_out_rejected(round, order.job, result);
+  }
+  return result;
+}
+
+// Makes it visible, and reads it.
+Result<void> JoinedSteps::put(RecordInfo info, const StepHeader& header, const PartRound& round,
+                              std::span<float> values) {
+  const std::string key = step_key(info.term);
+  info.element_count = values.size();
+  info.state = encode(header);
+  SPEEDO_TRY(store_->put_parts(key, info, round.written));
+  SPEEDO_ASSIGN(const auto reader, store_->read(key));
+  if (reader->info().version != info.version) {
+    return Error{ErrorCode::kNotFound, "the step in the store is another one"};
+  }
+  SPEEDO_TRY(take_record(*reader, key, info.model, values));
+  return {};
+}
+
+}  // namespace speedo
