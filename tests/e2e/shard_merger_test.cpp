@@ -122,6 +122,38 @@ TEST_CASE("the server of a shard dies with all it holds, alone or together with 
   }
 }
 
+TEST_CASE("mergers of steps die, and servers with all they hold, and each iteration counts") {
+  for (const int round : test::rounds(1)) {
+    Random random = Random::derive(test::seed(), {27, static_cast<std::uint64_t>(round)});
+    const std::uint64_t iterations = 400;
+    CAPTURE(test::seed(), round);
+    Cluster cluster(iterations, in_shards());
+    Arguments flags = master_flags(true);
+    flags.insert(flags.end(), {"--gradient-only", "--replicated"});
+    Process& master = cluster.start_master(flags);
+    Shards shards{cluster, cluster.address()};
+
+    shards.start_all();
+    for (int i = 0; i < 2; ++i) cluster.start_worker(shards.address);
+    for (std::uint64_t death = 0; death < 4; ++death) {
+      REQUIRE(cluster.counts_beyond(death * iterations / 8 + random.below(iterations / 8)));
+      test::sleep_ms(random.below(30));
+      const std::size_t shard = random.below(kShards);
+      if (death % 2 == 0) {
+        shards.kill(shard);
+        shards.start(shard);
+        continue;
+      }
+      cluster.redis(shard).kill();
+      test::sleep_ms(random.below(500));
+      cluster.redis(shard).start();
+    }
+    test::require_ending(cluster, master, {iterations, 2, 0});
+    CHECK(comings(master) >= kShards);
+    CHECK(cluster.worker_keys() == 0);
+  }
+}
+
 TEST_CASE("the master of a job in shards dies, its mergers serve the next") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {25, static_cast<std::uint64_t>(round)});

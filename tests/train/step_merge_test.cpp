@@ -53,17 +53,31 @@ std::vector<float> random_values(Random& random, std::size_t count) {
   return values;
 }
 
+// The values of each piece, in their order.
+std::vector<float> piece_in(const PackedGradient& layout, const std::vector<float>& packed,
+                            std::size_t piece) {
+  std::vector<float> values(layout.pieces()[piece].count);
+  for (const PackedGradient::Place& place : layout.places()) {
+    if (place.piece != piece) continue;
+    std::copy_n(packed.begin() + static_cast<std::ptrdiff_t>(place.offset), place.count,
+                values.begin() + static_cast<std::ptrdiff_t>(place.first));
+  }
+  return values;
+}
+
 // What a contribution's gradient is at each place of the arena, in double precision.
 void add_gradient(const PackedGradient& layout, const std::vector<float>& packed,
                   std::vector<double>& gradient) {
-  for (const PackedGradient::Piece& piece : layout.pieces()) {
+  for (std::size_t index = 0; index < layout.pieces().size(); ++index) {
+    const PackedGradient::Piece& piece = layout.pieces()[index];
+    const std::vector<float> values = piece_in(layout, packed, index);
     double* const target = gradient.data() + piece.arena.offset;
     if (!piece.factors) {
-      for (std::size_t i = 0; i < piece.count; ++i) target[i] += packed[piece.offset + i];
+      for (std::size_t i = 0; i < values.size(); ++i) target[i] += values[i];
       continue;
     }
     const FactorShape& shape = *piece.factors;
-    const float* const left = packed.data() + piece.offset;
+    const float* const left = values.data();
     const float* const right = left + shape.rows * shape.height;
     for (std::int64_t row = 0; row < shape.rows; ++row) {
       for (std::int64_t y = 0; y < shape.height; ++y) {
@@ -154,8 +168,8 @@ std::vector<float> gradient_in(const StepLayout& step, const ParameterLayout& la
 }
 
 struct Contributed {
-  explicit Contributed(std::uint64_t seed)
-      : random(seed), drawn(draw(random)), contribution(drawn.layout, drawn.factors) {
+  explicit Contributed(std::uint64_t seed, std::size_t parts = 1)
+      : random(seed), drawn(draw(random)), contribution(drawn.layout, drawn.factors, parts) {
     expected.resize(static_cast<std::size_t>(drawn.layout.element_count()));
     for (std::size_t i = 0; i < drawn.contributions; ++i) {
       all.push_back(random_values(random, contribution.count()));
@@ -174,7 +188,7 @@ TEST_CASE("a step is the mean of its contributions, in any order of their chunks
   const std::size_t parts = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{3},
                                      std::size_t{5}, std::size_t{16});
   CAPTURE(seed, parts);
-  Contributed of(seed);
+  Contributed of(seed, parts);
   const StepLayout step(of.contribution, of.drawn.contributions, parts);
   const std::vector<float> record = step_of(step, of.all, of.random);
   const bool is_as_contributed = of.drawn.factors.empty() || of.drawn.contributions == 1;
@@ -196,7 +210,7 @@ TEST_CASE("a step's values lie each in one place, and zeros where there are none
   const std::uint64_t seed = GENERATE(from_range(test::seeds({1, 2, 3, 4, 5, 6})));
   const std::size_t parts = GENERATE(std::size_t{1}, std::size_t{2}, std::size_t{7});
   CAPTURE(seed, parts);
-  const Contributed of(seed);
+  const Contributed of(seed, parts);
   const StepLayout step(of.contribution, of.drawn.contributions, parts);
   std::vector<int> taken(step.count());
   const auto take = [&](std::size_t offset, std::size_t count) {
@@ -217,10 +231,40 @@ TEST_CASE("a step's values lie each in one place, and zeros where there are none
   CHECK(in_parts == step.count());
 }
 
+TEST_CASE("of factors each part has as much, and a contribution is no longer by that") {
+  constexpr std::size_t kParts = 4;
+  ParameterLayout layout;
+  const auto height = static_cast<std::int64_t>(kChunkElements / 64);
+  layout.add({.layer = "values", .name = {}, .shape = Shape({7 * height, 64})});
+  layout.add({.layer = "product", .name = {}, .shape = Shape({height, 64})});
+  layout.add({.layer = "bias", .name = {}, .shape = Shape({height})});
+  const std::vector<FactorShape> factors{
+      {.slot = 1, .rows = 30, .height = height, .width = 64}};
+  const PackedGradient contribution(layout, factors, kParts);
+  CHECK(contribution.count() == PackedGradient(layout, factors).count());
+  std::vector<std::size_t> in_part(kParts);
+  std::size_t covered = 0;
+  for (const PackedGradient::Place& place : contribution.places()) {
+    CHECK(place.offset == covered);
+    covered = place.end();
+    if (!contribution.pieces()[place.piece].factors) continue;
+    CHECK(place.offset / kChunkElements == (place.end() - 1) / kChunkElements);
+    in_part[place.offset / kChunkElements % kParts] += place.count;
+  }
+  CHECK(covered == contribution.count());
+  const auto all = static_cast<std::size_t>(factors[0].factor_count());
+  for (const std::size_t each : in_part) {
+    CHECK(each >= all / kParts);
+    CHECK(each <= all / kParts + 1);
+  }
+  const StepLayout step(contribution, 8, kParts);
+  CHECK(step.count() <= contribution.count() + 7 * all + kParts * kChunkElements);
+}
+
 TEST_CASE("the master's merge of a step is a record with its header") {
   Contributed of(3);
   const auto backend = test::make_backend(1);
-  MergerReplica replica(of.drawn.layout, of.drawn.factors, *backend);
+  MergerReplica replica(of.drawn.layout, of.drawn.factors, 1, *backend);
   REQUIRE(replica.contribution_count() == of.contribution.count());
   const auto store = make_memory_store();
   RecordInfo info;

@@ -28,11 +28,12 @@ std::string large_solver(const std::string& extra = "") {
   return text;
 }
 
-JobSpec job_of(bool factors) {
+JobSpec job_of(bool factors, std::size_t parts = 1) {
   return {.solver_text = large_solver(),
           .base = {},
           .stages = {{.kind = UpdateKind::kGradientOnly, .replicated = true, .factors = factors}},
-          .expected_workers = kReplicas};
+          .expected_workers = kReplicas,
+          .step_parts = static_cast<std::uint32_t>(parts)};
 }
 
 // A store of several servers in this memory, as often as somebody opens it.
@@ -51,7 +52,7 @@ struct Servers {
 struct InParts {
   InParts(bool factors, std::size_t parts)
       : servers(parts),
-        cluster(job_of(factors), kReplicas, {.store = servers.open(), .desk = desk}) {}
+        cluster(job_of(factors, parts), kReplicas, {.store = servers.open(), .desk = desk}) {}
 
   std::shared_ptr<test::Elsewhere> offer(std::size_t part) {
     auto merger = std::make_shared<test::Elsewhere>(cluster.step_setup(part, servers.open()));

@@ -102,7 +102,8 @@ class TrainerCluster {
                .publish_interval = options.publish_interval,
                .shared = shared_,
                .factor_shapes = nets->factor_shapes(),
-               .expected_workers = job_.expected_workers};
+               .expected_workers = job_.expected_workers,
+               .step_part_count = job_.step_parts};
     MergerConfig config = config_;
     if (options.desk) {
       config.step_parts = std::make_shared<JoinedSteps>(

@@ -46,7 +46,8 @@ TEST_CASE("a job survives the store") {
                                {}},
                     .offset_shards = true,
                     .expected_workers = 5,
-                    .deterministic = true};
+                    .deterministic = true,
+                    .step_parts = 7};
   const auto copy = decode_job(encode(job));
   REQUIRE(copy);
   CHECK(copy->solver_text == job.solver_text);
@@ -55,6 +56,7 @@ TEST_CASE("a job survives the store") {
   CHECK(copy->offset_shards == job.offset_shards);
   CHECK(copy->expected_workers == job.expected_workers);
   CHECK(copy->deterministic);
+  CHECK(copy->step_parts == 7);
   CHECK_FALSE(decode_job(encode(small_job()))->deterministic);
 }
 
@@ -69,6 +71,11 @@ TEST_CASE("a damaged job is refused") {
   job = small_job();
   job.expected_workers = 0;
   CHECK_FALSE(decode_job(encode(job)));
+  for (const std::uint32_t parts : {0U, 1U << 20U}) {
+    job = small_job();
+    job.step_parts = parts;
+    CHECK_FALSE(decode_job(encode(job)));
+  }
   for (float UpdateSpec::* number :
        {&UpdateSpec::moving_rate, &UpdateSpec::factor, &UpdateSpec::skip}) {
     job = small_job();

@@ -37,6 +37,7 @@ struct JobSpec {
   bool offset_shards = false;        // SpeeDO's mode: worker k of N starts at k/N, reads on alone
   std::uint64_t expected_workers = 1;
   bool deterministic = false;  // the result depends on the seed and the number of workers only
+  std::uint32_t step_parts = 1;  // in which steps of replicated updates are made
 };
 std::string encode(const JobSpec& job);
 Result<JobSpec> decode_job(const std::string& bytes);

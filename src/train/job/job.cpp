@@ -1,4 +1,5 @@
 #include <speedo/train/trainer.hpp>
+#include <speedo/store/layout.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -74,6 +75,7 @@ std::string encode(const JobSpec& job) {
   for (const UpdateSpec& stage : job.stages) encode(stage, *message.add_stage());
   message.set_offset_shards(job.offset_shards);
   message.set_expected_workers(job.expected_workers);
+  message.set_step_parts(job.step_parts);
   message.set_deterministic(job.deterministic);
   return message.SerializeAsString();
 }
@@ -89,8 +91,10 @@ Result<JobSpec> decode_job(const std::string& bytes) {
               .stages = {},
               .offset_shards = message.offset_shards(),
               .expected_workers = message.expected_workers(),
-              .deterministic = message.deterministic()};
-  bool known = job.expected_workers > 0 && message.stage_size() > 0;
+              .deterministic = message.deterministic(),
+              .step_parts = message.step_parts()};
+  bool known = job.expected_workers > 0 && message.stage_size() > 0 && job.step_parts > 0 &&
+               job.step_parts <= kRecordServersMax;
   for (const record::Update& stage : message.stage()) {
     known = known && is_known(stage);
     job.stages.push_back(decode(stage));

@@ -15,7 +15,8 @@ JobSpec job_spec(const MasterOptions& options) {
           .stages = updates_of(options.session.stages),
           .offset_shards = terms.offset_shards,
           .expected_workers = terms.expected_workers,
-          .deterministic = terms.deterministic};
+          .deterministic = terms.deterministic,
+          .step_parts = terms.step_parts};
 }
 
 MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
@@ -27,7 +28,8 @@ MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
           .platform = &platform,
           .clip_norm = options.merger.clip_norm,
           .outlier_factor = options.merger.outlier_factor,
-          .expected_workers = options.spec.expected_workers};
+          .expected_workers = options.spec.expected_workers,
+          .step_part_count = options.spec.step_parts};
 }
 
 }  // namespace speedo

@@ -26,6 +26,7 @@ struct JobTerms {
   bool offset_shards = false;
   std::uint64_t expected_workers = 1;
   bool deterministic = false;
+  std::uint32_t step_parts = 1;  // filled in by MasterRun
 };
 
 // How a job's merger works, see MergerConfig.

@@ -135,6 +135,9 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   const MasterHooks& hooks = parts.hooks;
   SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
                 parts.open_store(options.store, options.job));
+  if (options.merger.in_parts && any_replicated(config.stages)) {
+    options.spec.step_parts = static_cast<std::uint32_t>(store->parts());
+  }
   SPEEDO_ASSIGN(const JobSpec spec, with_seed_of_job(job_spec(options), options.resume, *store));
   options.spec.solver_text = spec.solver_text;
   SPEEDO_ASSIGN(auto nets, make_nets(options, spec, parts.parts));

@@ -18,7 +18,8 @@ std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& upda
   if (update.factors) factors = choose_factors(config_.factor_shapes, config_.expected_workers);
   SPEEDO_INFO("replicated updates, {}",
               describe_factors(layout_, factors, config_.expected_workers));
-  return std::make_unique<MergerReplica>(layout_, std::move(factors), *backend_);
+  SPEEDO_ASSERT(config_.step_part_count == 1 || config_.step_parts);
+  return std::make_unique<MergerReplica>(layout_, factors, config_.step_part_count, *backend_);
 }
 
 // Workers begin with weights and histories.

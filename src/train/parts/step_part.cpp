@@ -18,7 +18,7 @@ PackedGradient contribution_of(const PartSetup& setup, const UpdateSpec& update)
   if (update.factors) {
     factors = choose_factors(setup.config.factor_shapes, setup.config.expected_workers);
   }
-  return {setup.layout, factors};
+  return {setup.layout, factors, setup.clip.parts};
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 namespace speedo {
 
-MergerReplica::MergerReplica(const ParameterLayout& layout, std::vector<FactorShape> factors,
-                             Backend& backend)
+MergerReplica::MergerReplica(const ParameterLayout& layout, std::span<const FactorShape> factors,
+                             std::size_t parts, Backend& backend)
     : layout_(layout),
-      contribution_(layout, factors),
+      contribution_(layout, factors, parts),
       backend_(backend),
       gradient_(backend) {}
 

@@ -28,7 +28,9 @@ namespace speedo {
 class MergerReplica {
  public:
   // The layout and the backend outlive it.
-  MergerReplica(const ParameterLayout& layout, std::vector<FactorShape> factors, Backend& backend);
+  // `parts`: in which steps are made; with several, elsewhere.
+  MergerReplica(const ParameterLayout& layout, std::span<const FactorShape> factors,
+                std::size_t parts, Backend& backend);
 
   // Floats of a contribution.
   std::size_t contribution_count() const { return contribution_.count(); }

@@ -28,7 +28,7 @@ class ReplicaUpdate : public WorkerUpdate {
   ReplicaUpdate(const Parts& parts, ReplicaOptions options)
       : parts_(parts),
         options_(std::move(options)),
-        contribution_(parts.learner.layout(), options_.factors),
+        contribution_(parts.learner.layout(), options_.factors, options_.parts),
         gradient_(parts.learner.backend()) {
     if (contribution_.has_factors()) packed_.resize(contribution_.count());
   }
@@ -84,16 +84,14 @@ class ReplicaUpdate : public WorkerUpdate {
 
   // A bucket has whole parameters.
   void add(const Bucket& bucket) override {
-    for (const PackedGradient::Piece& piece : contribution_.pieces()) {
-      const Bucket common = common_part(piece.arena, bucket);
+    for (const PackedGradient::Place& place : contribution_.places()) {
+      const PackedGradient::Piece& piece = contribution_.pieces()[place.piece];
+      const bool is_factor = piece.factors.has_value();
+      const Bucket common = common_part(is_factor ? piece.arena : arena_of(place), bucket);
       if (common.count == 0) continue;
-      if (piece.factors) {
-        SPEEDO_ASSERT(common == piece.arena);
-        parts_.exchange.add(piece.offset, piece.count);
-      } else {
-        parts_.exchange.add(piece.offset + index(common.offset - piece.arena.offset),
-                            index(common.count));
-      }
+      SPEEDO_ASSERT(!is_factor || common == piece.arena);
+      const std::size_t within = is_factor ? 0 : index(common.offset - arena_of(place).offset);
+      parts_.exchange.add(place.offset + within, is_factor ? place.count : index(common.count));
     }
   }
 
@@ -332,13 +330,19 @@ class ReplicaUpdate : public WorkerUpdate {
     Arena& gradients = parts_.learner.gradients();
     if (packed_.empty()) return parts_.host.part(gradients, offset, count);
     const std::span<float> packed = std::span(packed_).subspan(offset, count);
-    contribution_.for_pieces(offset, count, [&](const PackedGradient::Piece& piece, std::size_t,
-                                                std::size_t first, std::size_t length) {
+    contribution_.for_places(offset, count, [&](const PackedGradient::Place& place) {
       const std::span<const float> part =
-          parts_.host.part(gradients, index(piece.arena.offset) + first, length);
-      std::ranges::copy(part, packed.subspan(piece.offset + first - offset).begin());
+          parts_.host.part(gradients, index(arena_of(place).offset), place.count);
+      std::ranges::copy(part, packed.subspan(place.offset - offset).begin());
     });
     return packed;
+  }
+
+  // Where its values lie among gradients, factors from their parameter's begin.
+  Bucket arena_of(const PackedGradient::Place& place) const {
+    const Bucket& piece = contribution_.pieces()[place.piece].arena;
+    return {piece.offset + static_cast<std::int64_t>(place.first),
+            static_cast<std::int64_t>(place.count)};
   }
 
   const Parts parts_;

@@ -14,6 +14,7 @@ namespace speedo {
 struct ReplicaOptions {
   std::unique_ptr<UpdateRule> rule;   // of the replica alone
   std::vector<FactorShape> factors;   // that the learner leaves
+  std::size_t parts = 1;              // in which steps are made
   std::string step_key;
 };
 

@@ -34,14 +34,19 @@ void StepLayout::lay_out(std::size_t part) {
   std::size_t end = 0;
   for (std::size_t chunk = part; chunk < chunks_.size(); chunk += parts_) {
     chunks_[chunk].first = by_chunk_.size();
-    const auto each = [&](const PackedGradient::Piece& piece, std::size_t index, std::size_t first,
-                          std::size_t count) {
-      const std::size_t copies = piece.factors ? contributions_ : 1;
-      for (std::size_t copy = 0; copy < copies; ++copy) {
-        add({.piece = index, .copy = copy, .first = first, .count = count}, part, end);
+    const auto each = [&](const PackedGradient::Place& place) {
+      const bool is_factor = contribution_.pieces()[place.piece].factors.has_value();
+      for (std::size_t copy = 0; copy < (is_factor ? contributions_ : 1); ++copy) {
+        add({.piece = place.piece,
+             .copy = copy,
+             .first = place.first,
+             .count = place.count,
+             .from = place.offset,
+             .offset = 0},
+            part, end);
       }
     };
-    contribution_.for_pieces(chunk * chunk_length(),
+    contribution_.for_places(chunk * chunk_length(),
                              chunk_elements(contribution_.count(), chunk), each);
     chunks_[chunk].second = by_chunk_.size();
   }
@@ -58,6 +63,7 @@ void StepLayout::add(Run run, std::size_t part, std::size_t& end) {
     by_chunk_.push_back(piece);
     end += piece.count;
     run.first += piece.count;
+    run.from += piece.count;
     run.count -= piece.count;
   }
 }

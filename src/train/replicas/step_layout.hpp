@@ -25,7 +25,7 @@ class StepLayout {
     std::size_t piece = 0;         // of contribution().pieces()
     std::size_t copy = 0;          // whose factors; 0 of a mean
     std::size_t first = 0, count = 0;  // from the piece's begin
-    std::size_t offset = 0;        // in the record
+    std::size_t from = 0, offset = 0;  // in the contribution, in the record
   };
   struct Range {
     std::size_t offset = 0, count = 0;

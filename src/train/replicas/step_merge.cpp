@@ -30,9 +30,10 @@ class StepMerge : public ChunkMerge {
   Fault merge(std::size_t chunk, Parts parts) override {
     const std::size_t begin = whole_chunk(chunk) * chunk_length();
     for (const StepLayout::Run& run : frame_.step.of_chunk(whole_chunk(chunk))) {
-      const PackedGradient::Piece& piece = frame_.step.contribution().pieces()[run.piece];
-      const std::size_t in_chunk = piece.offset + run.first - begin;
-      const Fault fault = piece.factors ? copy(run, in_chunk, parts) : mean(run, in_chunk, parts);
+      const bool is_factor =
+          frame_.step.contribution().pieces()[run.piece].factors.has_value();
+      const std::size_t in_chunk = run.from - begin;
+      const Fault fault = is_factor ? copy(run, in_chunk, parts) : mean(run, in_chunk, parts);
       if (fault) return fault;
     }
     return std::nullopt;

@@ -181,6 +181,7 @@ Result<std::unique_ptr<WorkerUpdate>> TrainerEngine::make_update(const UpdateSpe
                                               learner_->backend()));
   return make_replica_update(parts, {.rule = std::move(rule),
                                      .factors = factors,
+                                     .parts = incarnation_.job.step_parts,
                                      .step_key = step_key(incarnation_.term)});
 }
 
