@@ -146,14 +146,6 @@ TEST_CASE("Products that cannot be are refused, and replicas beside shards") {
             .find("has a product of 0 x 1000") != std::string::npos);
   CHECK(message([](ClusterCosts& cluster) { cluster.net.buckets[1].product = 0.9; })
             .find("leave time for the rest") != std::string::npos);
-  ClusterCosts cluster = cluster_with_product();
-  cluster.store.shards = 2;
-  PlanOptions options;
-  options.schedule.strategy.name = "sync";
-  options.schedule.update = kReplicated;
-  const auto refused = plan(cluster, options);
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().message.find("--replicated") != std::string::npos);
 }
 
 }  // namespace

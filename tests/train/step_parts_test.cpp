@@ -1,8 +1,10 @@
 // Steps of replicated updates that are made in parts, one a server: what workers make of them is
 // what one merger's steps give, whoever dies in between.
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -85,6 +87,23 @@ TEST_CASE("steps made in parts are those of one merger, bit for bit") {
   const auto header = decode_step_header((*step)->info().state);
   REQUIRE(header);
   CHECK(header->parts == parts);
+}
+
+TEST_CASE("steps that are made and read ahead of their order are the same") {
+  const bool factors = GENERATE(false, true);
+  CAPTURE(factors);
+  const int rounds = 6;
+  InParts of(factors, 3);
+  int begun_ahead = 0;
+  for (int round = 0; round < rounds; ++round) {
+    of.cluster.train_all();
+    of.cluster.expect({0, 1, 2}, true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    begun_ahead += of.cluster.merge({0, 1, 2}, true).begun_ahead ? 1 : 0;
+  }
+  // Of the first step no part's merger knows the version.
+  CHECK(begun_ahead == rounds - 1);
+  CHECK((of.cluster.weights() == trained_whole(factors, rounds)));
 }
 
 TEST_CASE("mergers of steps elsewhere come, go and are replaced, and nothing shows it") {

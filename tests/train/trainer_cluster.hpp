@@ -100,6 +100,7 @@ class TrainerCluster {
     if (parts_.shares_memory && !is_replicated_) shared_ = std::make_shared<SharedStore>(store_);
     config_ = {.stages = job_.stages,
                .publish_interval = options.publish_interval,
+               .ahead_bytes_min = 0,
                .shared = shared_,
                .factor_shapes = nets->factor_shapes(),
                .expected_workers = job_.expected_workers,
@@ -193,15 +194,12 @@ class TrainerCluster {
     version_ = result.version;
     return result;
   }
+  // That merge is likely to come.
+  void expect(const std::vector<std::size_t>& workers, bool mean) {
+    merger_->expect(job_for(workers, mean, 1.0F));
+  }
   MergeResult try_merge(const std::vector<std::size_t>& workers, bool mean, float weight) {
-    MergeJob job{};
-    job.iteration = iteration_;
-    job.mean = mean;
-    job.stage = stage_;
-    job.lr_scale = lr_scale_;
-    for (const std::size_t worker : workers) {
-      job.contributions.push_back({WorkerId{worker}, workers_[worker].run, weight});
-    }
+    MergeJob job = job_for(workers, mean, weight);
     iteration_ += 1;
     job.state = state();
     return value_of(await<Result<MergeResult>>([&](auto done) { merger_->merge(job, done); }));
@@ -313,6 +311,19 @@ class TrainerCluster {
     float merged_weight = 1.0F;
     std::uint64_t seat = kNoSeat;
   };
+
+  // Without a state.
+  MergeJob job_for(const std::vector<std::size_t>& workers, bool mean, float weight) const {
+    MergeJob job{};
+    job.iteration = iteration_;
+    job.mean = mean;
+    job.stage = stage_;
+    job.lr_scale = lr_scale_;
+    for (const std::size_t worker : workers) {
+      job.contributions.push_back({WorkerId{worker}, workers_[worker].run, weight});
+    }
+    return job;
+  }
 
   std::future<RunReport> start(std::size_t worker, TrainMessage message) {
     message.lr_scale_bits = std::bit_cast<std::uint32_t>(lr_scale_);

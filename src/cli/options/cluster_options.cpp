@@ -118,9 +118,9 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "the master merges",
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
-     .sentence = "Merge the weights in so many parts, one a server of --redis (16 on a Redis "
-                 "Cluster), each by a merger beside it (speedo-worker --shard), or here as long as "
-                 "that is missing"},
+     .sentence = "Merge the weights, or with --replicated the gradients, in so many parts, one a "
+                 "server of --redis (16 on a Redis Cluster), each by a merger beside it "
+                 "(speedo-worker --shard), or here as long as that is missing"},
     {.name = "shards",
      .type = whole(1, kShardsHereMax),
      .otherwise = "the master merges",

@@ -100,10 +100,7 @@ Result<void> check_exchange(const ClusterCosts& cluster) {
 
 Result<void> check_exchange(const ClusterCosts& cluster, const UpdateSpec& update) {
   if (cluster.store.shards == 0) return {};
-  if (update.replicated) {
-    return usage_error("mergers beside the shards have only a part of the gradient, and with "
-                       "--replicated workers apply all of it: leave it or the shards out");
-  }
+  if (update.replicated) return {};
   if (averages_histories(update) || update.kind == UpdateKind::kElasticMaster) {
     return usage_error("mergers beside the shards have only a part of the weights, and neither "
                        "average updaters nor form SpeeDO's elastic steps: leave such schedules or "

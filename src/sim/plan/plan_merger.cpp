@@ -56,7 +56,7 @@ PlanMerger::PlanMerger(const RunParts& parts, std::optional<std::size_t> shard)
     : parts_(parts),
       shard_(shard),
       rule_seconds_(rule_seconds_of(parts)),
-      replica_seconds_(replica_seconds_of(parts)),
+      replica_seconds_(shard ? 0.0 : replica_seconds_of(parts)),
       checkpoint_floats_(checkpoint_floats_of(parts)) {}
 
 CostModel::Client PlanMerger::client() const {
@@ -175,7 +175,7 @@ void PlanMerger::end_merge() {
     follow();
   };
   const bool is_in_memory = parts_.costs.all_share_memory();
-  if (is_in_memory || parts_.update.replicated) publish_behind();
+  if (is_in_memory || (parts_.update.replicated && !shard_)) publish_behind();
   if (shard_ || is_in_memory) return end();
   parts_.costs.finish(client(), end);
 }
@@ -190,6 +190,13 @@ void PlanMerger::publish_behind() {
     publishing_ = false;
     publishing_took_ = parts_.queue.now() - now;
   });
+}
+
+void PlanMerger::follow_step() {
+  publish_behind();
+  if (working_) return;  // the one before still follows
+  begin_work();
+  follow();
 }
 
 // Its own end of work: what was ordered or is expected comes after it.
@@ -274,7 +281,8 @@ void PlanMerger::write(std::uint64_t floats) {
   };
   writing_ += 1;
   parts_.costs.write(client(), load_of(floats), written);
-  const bool has_copy = parts_.costs.cluster().store.copies && parts_.costs.shard_count() > 1;
+  const bool has_copy = parts_.costs.cluster().store.copies && parts_.costs.shard_count() > 1 &&
+                        !parts_.update.replicated;
   if (!shard_ || !has_copy) return;
   CostModel::Load copy = load_of(floats);
   copy.is_copy = true;
@@ -287,12 +295,29 @@ void PlanMerger::when_written(std::function<void()> done) {
   written_ = std::move(done);
 }
 
-PlanMergers::PlanMergers(const RunParts& parts) : parts_(parts) {
+PlanMergers::PlanMergers(const RunParts& parts) : parts_(parts), replica_(parts) {
   for (std::size_t shard = 0; shard < parts.costs.shard_count(); ++shard) {
     if (parts.costs.share_of(shard) <= 0.0) continue;  // a short record has nothing there
     mergers_.push_back(std::make_unique<PlanMerger>(parts, shard));
   }
   if (mergers_.empty()) mergers_.push_back(std::make_unique<PlanMerger>(parts));
+}
+
+// The end of what all shards have made. A step counts when the master has read it, which goes on
+// while it is made: what is left then is the way of the last of it.
+void PlanMergers::finish(std::function<void()> done) {
+  if (!parts_.update.replicated) return parts_.costs.finish(parts_.costs.master(), std::move(done));
+  parts_.costs.finish(parts_.costs.master(), [this, done = std::move(done)] {
+    const auto left = std::make_shared<std::size_t>(parts_.pieces.count());
+    for (std::size_t piece = 0; piece < parts_.pieces.count(); ++piece) {
+      parts_.costs.read(parts_.costs.master(), {.floats = parts_.pieces.merged_floats(piece)},
+                        [this, left, done] {
+                          if (--*left > 0) return;
+                          done();
+                          replica_.follow_step();
+                        });
+    }
+  });
 }
 
 void PlanMergers::expect(const MergeJob& job) {
@@ -306,7 +331,7 @@ void PlanMergers::merge(const MergeJob& job, std::function<void()> done) {
   if (parts_.costs.shard_count() == 0) return mergers_.front()->merge(job, std::move(done));
   const auto left = std::make_shared<std::size_t>(mergers_.size());
   const auto answered = [this, left, done = std::move(done)] {
-    if (--*left == 0) parts_.costs.finish(parts_.costs.master(), done);
+    if (--*left == 0) finish(done);
   };
   for (std::size_t shard = 0; shard < mergers_.size(); ++shard) {
     parts_.costs.message_to_merger(shard, [this, shard, job, answered] {

@@ -43,6 +43,8 @@ class PlanMerger {
   void merge(MergeJob job, std::function<void()> done);
   // The weights as they are become a new version.
   void publish(std::function<void()> done);
+  // Of replicated updates whose steps shards make: the master's own weights follow one.
+  void follow_step();
 
   // During which it was at work.
   Instant busy() const { return busy_; }
@@ -100,7 +102,7 @@ class PlanMerger {
 };
 
 // All mergers of a plan as one: the master's own, or those of its shards, which hear of their
-// orders and answer by messages (train/parts/joined_engine).
+// orders and answer by messages (train/parts/joined_engine, joined_steps).
 class PlanMergers {
  public:
   explicit PlanMergers(const RunParts& parts);
@@ -113,7 +115,10 @@ class PlanMergers {
   Instant busy() const;
 
  private:
+  void finish(std::function<void()> done);
+
   const RunParts parts_;
+  PlanMerger replica_;  // the master's, where shards make steps
   std::vector<std::unique_ptr<PlanMerger>> mergers_;
 };
 

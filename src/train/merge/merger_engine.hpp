@@ -38,10 +38,15 @@ class MergerEngine : public MergerWork {
       const MergerConfig& config, const ParameterLayout& layout,
       const caffe::SolverParameter& solver, Checkpoint start,
       std::shared_ptr<RecordStore> store, const MakeBackend& make_backend);
+  ~MergerEngine() override { forget_expected(); }
+  MergerEngine(const MergerEngine&) = delete;
+  MergerEngine& operator=(const MergerEngine&) = delete;
 
   Result<MergeResult> merge(const MergeJob& job) override;
   void expect(const MergeJob& job) override;
-  bool expects() const override { return expected_.has_value(); }
+  bool expects() const override {
+    return expected_ || (config_.step_parts && config_.step_parts->expects());
+  }
   bool merge_ahead() override;
   void write_checkpoint(bool may_go_on) override;
   // One is written after the next merge, however few there were since the last.
@@ -95,6 +100,9 @@ class MergerEngine : public MergerWork {
   Result<void> publish_first_replica(const Histories& histories, RecordInfo info);
   Result<void> settle();
   std::span<const float> published_values();
+  bool makes_steps_in_parts() const { return replica_ && config_.step_parts; }
+  RecordInfo next_step() const;
+  void expect_in_parts(const MergeJob& job);
   Result<MergeResult> merge_in_parts(const MergeJob& job);
 
   // merger_merge.cpp

@@ -32,14 +32,25 @@ Result<void> MergerEngine::publish_first_replica(const Histories& histories, Rec
   return {};
 }
 
-// The step is made by the parts' mergers, and read here.
-Result<MergeResult> MergerEngine::merge_in_parts(const MergeJob& job) {
+RecordInfo MergerEngine::next_step() const {
   RecordInfo info = info_of(Version{version_.value + 1}, {});
   info.term = config_.term;
-  SPEEDO_ASSIGN(MergeResult result,
-                config_.step_parts->merge(job, std::move(info), [this](const StepHeader& header) {
-                  return replica_->room(header);
-                }));
+  return info;
+}
+
+// Of what is made ahead nothing is read while the step before is not applied: it has the room.
+void MergerEngine::expect_in_parts(const MergeJob& job) {
+  if (!settle()) return;
+  config_.step_parts->expect(
+      job, next_step(), [this](const StepHeader& header) { return replica_->room(header); });
+}
+
+// The step is made by the parts' mergers, and read here.
+Result<MergeResult> MergerEngine::merge_in_parts(const MergeJob& job) {
+  auto made = config_.step_parts->merge(
+      job, next_step(), [this](const StepHeader& header) { return replica_->room(header); });
+  config_.step_parts->forget();
+  SPEEDO_ASSIGN(MergeResult result, std::move(made));
   begun_ahead_ = result.begun_ahead;
   if (result.version != version_) advance(job);
   SPEEDO_ASSERT(result.version == version_);

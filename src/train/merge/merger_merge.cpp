@@ -33,7 +33,7 @@ Result<MergeResult> MergerEngine::merge(const MergeJob& job) {
     SPEEDO_TRY(erase_earlier_checkpoint());
     std::optional<Merger::Copy> before;
     if (replica_ && job.is_last) before = copy();
-    auto result = replica_ && config_.step_parts ? merge_in_parts(job) : merge_party(job);
+    auto result = makes_steps_in_parts() ? merge_in_parts(job) : merge_party(job);
     ahead_.reset();
     SPEEDO_TRY(note(result ? Result<void>() : Result<void>(result.error())));
     result->check = check_;
@@ -129,9 +129,7 @@ std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
     const MergeJob& job, std::span<const Contribution> contributions) {
   if (replica_) {
     is_published_with_merge_ = false;
-    RecordInfo info = info_of(Version{version_.value + 1}, {});
-    info.term = config_.term;
-    return replica_->begin(job, contributions.size(), *store_, std::move(info));
+    return replica_->begin(job, contributions.size(), *store_, next_step());
   }
   if (publication_) {
     is_published_with_merge_ = job.is_last || record_.memory() == nullptr ||
@@ -179,12 +177,13 @@ void MergerEngine::expect(const MergeJob& job) {
   expected_.reset();
   const bool is_short = contribution_count() * sizeof(float) < config_.ahead_bytes_min;
   if (superseded_ || is_short || looks_at_norms()) return;
-  if (replica_ && config_.step_parts) return config_.step_parts->expect(job);
+  if (makes_steps_in_parts()) return expect_in_parts(job);
   expected_ = job;
 }
 
 // What goes wrong here goes wrong again, and is named, when the merge is ordered.
 bool MergerEngine::merge_ahead() {
+  if (makes_steps_in_parts()) return config_.step_parts->take_ahead();
   if (!expected_) return false;
   if (!ahead_) {
     ahead_ = std::make_unique<MergeAhead>(
@@ -199,6 +198,7 @@ bool MergerEngine::merge_ahead() {
 void MergerEngine::forget_expected() {
   ahead_.reset();
   expected_.reset();
+  if (config_.step_parts) config_.step_parts->forget();
 }
 
 }  // namespace speedo

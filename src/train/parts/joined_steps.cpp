@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "store/is_lost.hpp"
-#include "store/read_once.hpp"
+#include "train/trainer/trainer_chunks.hpp"
 
 namespace speedo {
 namespace {
@@ -16,7 +16,35 @@ constexpr int kStepAttempts = 5;
 }  // namespace
 
 JoinedSteps::JoinedSteps(PartSetup setup, std::shared_ptr<PartDesk> desk)
-    : store_(setup.store), seats_(std::move(setup), std::move(desk)) {}
+    : store_(setup.store),
+      clock_(setup.config.platform->clock()),
+      seats_(std::move(setup), std::move(desk)) {}
+
+StepHeader JoinedSteps::header_of(const MergeJob& job) const {
+  return {.iteration = job.iteration,
+          .rate_scale = job.lr_scale,
+          .contributions = job.contributions.size(),
+          .parts = store_->parts()};
+}
+
+void JoinedSteps::expect(const MergeJob& job, RecordInfo info, const Room& room) {
+  forget();
+  seats_.tell_all(part_order::Expect{job});
+  expected_ = header_of(job);
+  const std::span<float> values = room(expected_);
+  const AheadRecord next{
+      .version = info.version, .term = info.term, .element_count = values.size()};
+  coming_ = std::make_unique<ComingRecord>(store_->read_ahead(step_key(info.term), next), next,
+                                           values, clock_.now());
+  coming_->allow_all();
+}
+
+bool JoinedSteps::take_ahead() {
+  if (!coming_) return false;
+  const std::size_t before = coming_->come();
+  coming_->advance(clock_.now());
+  return coming_->come() > before;
+}
 
 // Mergers of steps have nothing to begin with: they answer at once.
 Result<void> JoinedSteps::open_closed(std::uint32_t stage) {
@@ -40,10 +68,8 @@ Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, con
   int misses = 0;
   while (!order.job.contributions.empty()) {
     SPEEDO_TRY(open_closed(job.stage));
-    const StepHeader header{.iteration = job.iteration,
-                            .rate_scale = job.lr_scale,
-                            .contributions = order.job.contributions.size(),
-                            .parts = store_->parts()};
+    const StepHeader header = header_of(order.job);
+    if (header != expected_) forget();
     const std::span<float> values = room(header);
     order.id = seats_.next_id();
     const PartRound round = seats_.ask_all(order, values.size());
@@ -69,11 +95,18 @@ Result<void> JoinedSteps::put(RecordInfo info, const StepHeader& header, const P
   info.element_count = values.size();
   info.state = encode(header);
   SPEEDO_TRY(store_->put_parts(key, info, round.written));
-  SPEEDO_ASSIGN(const auto reader, store_->read(key));
-  if (reader->info().version != info.version) {
+  SPEEDO_ASSIGN(auto reader, store_->read(key));
+  const RecordInfo& there = reader->info();
+  const bool is_it = there.version == info.version && there.model == info.model &&
+                     there.element_count == info.element_count;
+  if (!is_it) {
     return Error{ErrorCode::kNotFound, "the step in the store is another one"};
   }
-  SPEEDO_TRY(take_record(*reader, key, info.model, values));
+  const bool is_coming = coming_ && coming_->record().version == info.version;
+  if (!is_coming) forget();
+  IncomingChunks incoming(std::move(reader), values, {}, std::exchange(coming_, nullptr));
+  incoming.request_all();
+  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) SPEEDO_TRY(incoming.take(chunk));
   return {};
 }
 

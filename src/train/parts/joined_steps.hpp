@@ -6,6 +6,7 @@
 
 #include "train/parts/part_seats.hpp"
 #include "train/replicas/step_parts.hpp"
+#include "train/trainer/coming_record.hpp"
 
 namespace speedo {
 
@@ -17,16 +18,23 @@ class JoinedSteps : public StepParts {
   JoinedSteps(PartSetup setup, std::shared_ptr<PartDesk> desk);
 
   Result<MergeResult> merge(const MergeJob& job, RecordInfo info, const Room& room) override;
-  void expect(const MergeJob& job) override { seats_.tell_all(part_order::Expect{job}); }
+  void expect(const MergeJob& job, RecordInfo info, const Room& room) override;
+  bool expects() const override { return coming_ != nullptr; }
+  bool take_ahead() override;
+  void forget() override { coming_.reset(); }
 
  private:
+  StepHeader header_of(const MergeJob& job) const;
   Result<void> open_closed(std::uint32_t stage);
   Result<void> put(RecordInfo info, const StepHeader& header, const PartRound& round,
                    std::span<float> values);
 
   const std::shared_ptr<ParameterStore> store_;
+  const Clock& clock_;
   PartSeats seats_;
   std::optional<std::uint32_t> stage_;  // that the parts' mergers were opened for
+  StepHeader expected_;
+  std::unique_ptr<ComingRecord> coming_;  // of it; null: nothing is expected
 };
 
 }  // namespace speedo

@@ -85,7 +85,9 @@ Result<PartAnswer> StepPart::try_merge(const part_order::Merge& order) {
   SPEEDO_ASSERT(written_.has_value());
   next_ = version + 1;
   return PartAnswer(part_answer::Written{
-      .id = order.id, .part = *std::exchange(written_, std::nullopt), .begun_ahead = goes_on});
+      .id = order.id,
+      .part = *std::exchange(written_, std::nullopt),
+      .begun_ahead = goes_on || count_ == 0});
 }
 
 // Requires: the merge begun before is gone.

@@ -22,8 +22,13 @@ class StepParts {
   // has become of it: it counts only if all of it was there. The result has the version before if
   // every contribution is at fault. Errors: those of the store, kSuperseded.
   virtual Result<MergeResult> merge(const MergeJob& job, RecordInfo info, const Room& room) = 0;
-  // See Merger::expect().
-  virtual void expect(const MergeJob& job) = 0;
+  // A merge that is likely to come, see Merger::expect(): what is made of it ahead is read into the
+  // room, which is given until the merge or forget(), as far as take_ahead() is called.
+  virtual void expect(const MergeJob& job, RecordInfo info, const Room& room) = 0;
+  virtual bool expects() const = 0;
+  // False: nothing has come since the last time. Never waits.
+  virtual bool take_ahead() = 0;
+  virtual void forget() = 0;
 };
 
 }  // namespace speedo
