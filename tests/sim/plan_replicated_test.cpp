@@ -118,6 +118,28 @@ TEST_CASE("By a slow link a round of factors takes what their bytes take") {
   CHECK(factors.images_per_second > 2.5 * whole.images_per_second);
 }
 
+TEST_CASE("Where shards make the steps, no link carries what all workers send") {
+  constexpr std::uint64_t kWorkers = 4, kRounds = 40;
+  ClusterCosts cluster = cluster_with_product();
+  for (MachineCosts& machine : cluster.machines) machine.bytes_per_second = 4e6;
+  cluster.master.product_seconds = cluster.master.rule_seconds = 0.0;
+  // Of the bytes' way without the weights and histories for newcomers.
+  cluster.net.histories = 0;
+  const PlanResult alone = plan_rounds(cluster, kReplicated, kWorkers, kRounds);
+  cluster.store.shards = kWorkers;
+  cluster.store.machines = {"worker"};
+  const PlanResult shards = plan_rounds(cluster, kReplicated, kWorkers, kRounds);
+  CHECK(shards.iterations == kRounds);
+  CHECK(shards.images_per_second > 1.5 * alone.images_per_second);
+  // The master follows each step: it is read once more, by each machine but its server's own.
+  const Pieces pieces(cluster.net, kReplicated, kWorkers);
+  const double contribution = 4.0 * static_cast<double>(pieces.all_floats());
+  const double step = 4.0 * static_cast<double>(pieces.all_merged_floats());
+  const double others = 1.0 - 1.0 / static_cast<double>(kWorkers);
+  CHECK(shards.bytes_per_iteration >
+        0.9 * (kWorkers * others * (contribution + step) + step));
+}
+
 TEST_CASE("A master's replica follows behind its merges, and holds the next ones up") {
   ClusterCosts cluster = cluster_with_product();
   const auto round_seconds = [&] {
@@ -132,7 +154,7 @@ TEST_CASE("A master's replica follows behind its merges, and holds the next ones
   CHECK(round_seconds() == Approx(0.3 + 4 * 0.3).epsilon(0.1));
 }
 
-TEST_CASE("Products that cannot be are refused, and replicas beside shards") {
+TEST_CASE("Products that cannot be are refused") {
   const auto message = [](const auto& change) {
     ClusterCosts cluster = cluster_with_product();
     change(cluster);

@@ -199,11 +199,12 @@ TEST_CASE("a step is the mean of its contributions, in any order of their chunks
   const double count = static_cast<double>(of.drawn.contributions);
   double worst = 0.0;
   for (std::size_t i = 0; i < formed.size(); ++i) {
+    if (!std::isfinite(formed[i])) FAIL("element " << i << " is not finite");
     worst = std::max(worst, std::abs(formed[i] - of.expected[i] / count));
   }
   CHECK(worst < 1e-4);
   const StepLayout whole(of.contribution, of.drawn.contributions, 1);
-  CHECK(formed == gradient_in(whole, of.drawn.layout, step_of(whole, of.all, of.random)));
+  CHECK((formed == gradient_in(whole, of.drawn.layout, step_of(whole, of.all, of.random))));
 }
 
 TEST_CASE("a step's values lie each in one place, and zeros where there are none") {
@@ -288,7 +289,7 @@ TEST_CASE("the master's merge of a step is a record with its header") {
                               .parts = 1});
   std::vector<float> read(step.count());
   REQUIRE(get(*store, step_key(3), {}, read));
-  CHECK(read == step_of(step, of.all, of.random));
+  CHECK((read == step_of(step, of.all, of.random)));
 }
 
 TEST_CASE("a contribution that is not finite is named, whether as factors or not") {

@@ -272,11 +272,12 @@ void PlanMerger::put(std::size_t piece, std::size_t contributions) {
   if (parts_.costs.all_share_memory()) return;  // they are read where they are
   const std::uint64_t records =
       1 + (parts_.update.kind == UpdateKind::kElasticMaster ? contributions : 0);
-  write(parts_.pieces.merged_floats(piece) * records);
+  write(parts_.pieces.merged_floats(piece) * records, piece);
 }
 
-void PlanMerger::write(std::uint64_t floats) {
-  const auto written = [this] {
+void PlanMerger::write(std::uint64_t floats, std::size_t piece) {
+  const auto written = [this, piece] {
+    if (on_written) on_written(piece);
     if (--writing_ == 0 && written_) std::exchange(written_, nullptr)();
   };
   writing_ += 1;
@@ -299,24 +300,36 @@ PlanMergers::PlanMergers(const RunParts& parts) : parts_(parts), replica_(parts)
   for (std::size_t shard = 0; shard < parts.costs.shard_count(); ++shard) {
     if (parts.costs.share_of(shard) <= 0.0) continue;  // a short record has nothing there
     mergers_.push_back(std::make_unique<PlanMerger>(parts, shard));
+    if (!parts.update.replicated) continue;
+    mergers_.back()->on_written = [this](std::size_t piece) { written(piece); };
   }
   if (mergers_.empty()) mergers_.push_back(std::make_unique<PlanMerger>(parts));
 }
 
-// The end of what all shards have made. A step counts when the master has read it, which goes on
-// while it is made: what is left then is the way of the last of it.
+// Of a step: the master reads a piece as soon as every shard has written its part of it.
+void PlanMergers::written(std::size_t piece) {
+  written_.resize(parts_.pieces.count());
+  if (++written_[piece] != mergers_.size()) return;
+  parts_.costs.read(parts_.costs.master(), {.floats = parts_.pieces.merged_floats(piece)}, [this] {
+    read_ += 1;
+    end_step_if_read();
+  });
+}
+
+void PlanMergers::end_step_if_read() {
+  if (read_ < parts_.pieces.count() || !finished_) return;
+  written_.clear();
+  read_ = 0;
+  std::exchange(finished_, nullptr)();
+  replica_.follow_step();
+}
+
+// The end of what all shards have made. A step counts when the master has read it.
 void PlanMergers::finish(std::function<void()> done) {
-  if (!parts_.update.replicated) return parts_.costs.finish(parts_.costs.master(), std::move(done));
   parts_.costs.finish(parts_.costs.master(), [this, done = std::move(done)] {
-    const auto left = std::make_shared<std::size_t>(parts_.pieces.count());
-    for (std::size_t piece = 0; piece < parts_.pieces.count(); ++piece) {
-      parts_.costs.read(parts_.costs.master(), {.floats = parts_.pieces.merged_floats(piece)},
-                        [this, left, done] {
-                          if (--*left > 0) return;
-                          done();
-                          replica_.follow_step();
-                        });
-    }
+    if (!parts_.update.replicated) return done();
+    finished_ = done;
+    end_step_if_read();
   });
 }
 

@@ -45,6 +45,7 @@ class PlanMerger {
   void publish(std::function<void()> done);
   // Of replicated updates whose steps shards make: the master's own weights follow one.
   void follow_step();
+  std::function<void(std::size_t piece)> on_written = nullptr;  // its part of it
 
   // During which it was at work.
   Instant busy() const { return busy_; }
@@ -75,7 +76,7 @@ class PlanMerger {
   CostModel::Client client() const;
   CostModel::Load load_of(std::uint64_t floats, bool is_contribution = false) const;
   void begin_pass(const Job& job, std::vector<std::size_t> pieces, std::function<void()> done);
-  void write(std::uint64_t floats);
+  void write(std::uint64_t floats, std::size_t piece);
   void add(const std::shared_ptr<Pass>& pass, std::size_t piece, std::size_t contributions);
   void put(std::size_t piece, std::size_t contributions);
   void when_written(std::function<void()> done);
@@ -116,10 +117,17 @@ class PlanMergers {
 
  private:
   void finish(std::function<void()> done);
+  void written(std::size_t piece);
+  void end_step_if_read();
 
   const RunParts parts_;
   PlanMerger replica_;  // the master's, where shards make steps
   std::vector<std::unique_ptr<PlanMerger>> mergers_;
+  // Of a step that shards make: how many have written each piece, how many pieces the master has
+  // read, and what follows when it has read all.
+  std::vector<std::size_t> written_;
+  std::size_t read_ = 0;
+  std::function<void()> finished_;
 };
 
 }  // namespace speedo::sim

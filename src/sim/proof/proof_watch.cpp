@@ -309,7 +309,8 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
 // is dead before it can put them again: there is no other version, and there are no files.
 bool ProofCluster::misses_chunks(const ProofMaster& master) const {
   const std::string manifest = RecordKeys(scenario_.config.job, weights_key()).manifest();
-  return !scenario_.has_weights_in_parts() && !master.chosen_files() && !record_checker_.is_whole(manifest);
+  return !scenario_.has_weights_in_parts() && !master.chosen_files() &&
+         !record_checker_.is_whole(manifest);
 }
 
 // The record as this master has written it, or nothing.

@@ -14,7 +14,7 @@
 #include "train/merge/chunk_merge.hpp"
 #include "train/merge/contribution_norms.hpp"
 #include "train/merge/merge_ahead.hpp"
-#include "train/merge/merge_party.hpp"
+#include "train/merge/merger_party.hpp"
 #include "train/merge/merger_checkpoint.hpp"
 #include "train/merge/merger_pass.hpp"
 #include "train/merge/merger_publication.hpp"

@@ -10,7 +10,7 @@
 #include <speedo/train/merge_job.hpp>
 
 #include "train/merge/merge_ahead.hpp"
-#include "train/merge/merge_party.hpp"
+#include "train/merge/merger_party.hpp"
 #include "train/merge/merger_pass.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/parts/part_orders.hpp"

@@ -41,14 +41,11 @@ void StepGradient::form_values(const StepLayout& step, std::size_t piece, const 
 // The rows of all contributions are the rows of one product.
 Result<void> StepGradient::form_product(const StepLayout& step, std::size_t piece,
                                         std::span<const float> values, float* gradients) {
-  gather(step, piece, values);
-  const float* factors = gathered_.data();
+  const std::span<const float> gathered = gather(step, piece, values);
+  const float* factors = gathered.data();
   if (backend_.device().memory() != MemoryKind::kHost) {
-    const auto count = static_cast<std::int64_t>(gathered_.size());
-    if (factors_.size() < count) {
-      SPEEDO_ASSIGN(factors_, Arena::create(backend_, count));
-    }
-    backend_.device().upload(factors_.data(), gathered_);
+    SPEEDO_TRY(make_room(gathered.size()));
+    backend_.device().upload(factors_.data(), gathered);
     factors = factors_.data();
   }
   const PackedGradient::Piece& of = step.contribution().pieces()[piece];
@@ -60,14 +57,24 @@ Result<void> StepGradient::form_product(const StepLayout& step, std::size_t piec
   return {};
 }
 
-void StepGradient::gather(const StepLayout& step, std::size_t piece,
-                          std::span<const float> values) {
+// Products that were queued before may still read what is there.
+Result<void> StepGradient::make_room(std::size_t count) {
+  if (factors_.size() >= static_cast<std::int64_t>(count)) return {};
+  backend_.device().synchronize();
+  SPEEDO_ASSIGN(factors_, Arena::create(backend_, static_cast<std::int64_t>(count)));
+  return {};
+}
+
+std::span<const float> StepGradient::gather(const StepLayout& step, std::size_t piece,
+                                            std::span<const float> values) {
   const FactorShape& shape = *step.contribution().pieces()[piece].factors;
   const auto left = static_cast<std::size_t>(shape.rows * shape.height);
   const auto right = static_cast<std::size_t>(shape.rows * shape.width);
-  gathered_.resize(step.contributions() * (left + right));
+  gathered_.resize(step.contribution().pieces().size());
+  std::vector<float>& gathered = gathered_[piece];
+  gathered.resize(step.contributions() * (left + right));
   const auto copy = [&](std::size_t to, std::size_t from, std::size_t count) {
-    std::ranges::copy(values.subspan(from, count), std::span(gathered_).subspan(to).begin());
+    std::ranges::copy(values.subspan(from, count), std::span(gathered).subspan(to).begin());
   };
   for (const StepLayout::Run& run : step.of_piece(piece)) {
     const std::size_t lefts = run.first < left ? std::min(left - run.first, run.count) : 0;
@@ -77,6 +84,7 @@ void StepGradient::gather(const StepLayout& step, std::size_t piece,
     copy(step.contributions() * left + run.copy * right + in_right, run.offset + lefts,
          run.count - lefts);
   }
+  return gathered;
 }
 
 }  // namespace speedo

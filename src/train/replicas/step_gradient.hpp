@@ -29,11 +29,16 @@ class StepGradient {
                    std::span<const float> values, float* gradients);
   Result<void> form_product(const StepLayout& step, std::size_t piece,
                             std::span<const float> values, float* gradients);
-  void gather(const StepLayout& step, std::size_t piece, std::span<const float> values);
+  std::span<const float> gather(const StepLayout& step, std::size_t piece,
+                                std::span<const float> values);
+
+  Result<void> make_room(std::size_t count);
 
   Backend& backend_;
-  std::vector<float> gathered_;  // all left factors of one product, then all right ones
-  Arena factors_;                // the same, on a device with memory of its own
+  // Of each piece that is a product all left factors, then all right ones. A device may read them
+  // after this returns, so no piece has another's place.
+  std::vector<std::vector<float>> gathered_;
+  Arena factors_;  // of one piece, on a device with memory of its own
 };
 
 }  // namespace speedo

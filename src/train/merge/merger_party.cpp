@@ -1,4 +1,4 @@
-#include "train/merge/merge_party.hpp"
+#include "train/merge/merger_party.hpp"
 
 #include <numeric>
 #include <utility>
