@@ -47,9 +47,11 @@ Result<bool> ChunkPartWriter::rewrite_lost_chunks() {
   const auto chunk_at = [this](std::size_t place) {
     return where_.part + place * shared_->map->parts();
   };
-  const std::uint64_t newest = chunks_.back()->server;
+  // In whatever order they were written: of two incarnations either may be the newer one.
+  const bool are_of_one = std::ranges::all_of(
+      chunks_, [&](const KvPtr& each) { return each->server == chunks_.front()->server; });
   const auto doubted = [&](std::size_t place) -> std::optional<std::string> {
-    if (chunks_[place]->server == newest) return std::nullopt;
+    if (are_of_one) return std::nullopt;
     return names_.chunk(destination_.term, destination_.slot, chunk_at(place));
   };
   SPEEDO_ASSIGN(const std::vector<std::size_t> lost, find_lost(*shared_->map, chunks_, doubted));

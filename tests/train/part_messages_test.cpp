@@ -55,7 +55,7 @@ TEST_CASE("orders to mergers of parts arrive as they were sent, in pieces too") 
   const std::vector<PartOrder> orders = {
       part_order::Open{1, Version{7}, Version{8}, 2, 300},
       part_order::Merge{2, Version{9}, some_job(1)},
-      part_order::Expect{some_job(2)},
+      part_order::Expect{Version{8}, some_job(2)},
       part_order::Decide{3, true},
       part_order::Decide{4, false},
       part_order::Copy{5},
@@ -63,8 +63,8 @@ TEST_CASE("orders to mergers of parts arrive as they were sent, in pieces too") 
   for (const PartOrder& order : orders) CHECK((through(order) == order));
   // Three numbers a contribution.
   const std::size_t full = kNumbersMax / 3;
-  CHECK((through(part_order::Expect{some_job(full)}, 1) ==
-         PartOrder(part_order::Expect{some_job(full)})));
+  CHECK((through(part_order::Expect{Version{9}, some_job(full)}, 1) ==
+         PartOrder(part_order::Expect{Version{9}, some_job(full)})));
   const PartOrder long_one = part_order::Merge{6, Version{10}, some_job(3 * full + 1)};
   CHECK((through(long_one, 4) == long_one));
 }

@@ -50,6 +50,10 @@ namespace speedo {
 // part/L/of-K/weights on server L = K + 1 mod S, in the same slot, or in slot 0 if one program has
 // put the whole. No manifest is its own: that of the weights names both.
 //
+// A step of replicated updates that is made in parts has each server's chunks in slot V mod 2 of
+// the version V, whichever merger of the part writes them: the manifest's checksums say what
+// counts.
+//
 // A part's mergers put its checkpoint record and the copy of it one after another, each in slots of
 // its own, as of the weights; the scripts that write the manifest or erase the record refuse one
 // that a later merger has taken over from.

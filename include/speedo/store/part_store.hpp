@@ -53,9 +53,10 @@ std::string part_key(std::size_t part, std::string_view name);
 std::string part_copy_key(std::size_t part, std::size_t parts, std::string_view name);
 
 // Records that several programs put together: each writes the chunks of one server, one of them
-// makes the whole visible. Each writer of a part has a range of kRecordSlots slots that nobody else
-// writes to, so that one that was replaced harms nothing. Errors, keys and thread safety as of the
-// ParameterStore that this is part of. Values are written as they are, by no codec.
+// makes the whole visible. Each writer of a part of the weights has a range of kRecordSlots slots
+// that nobody else writes to, so that one that was replaced harms nothing. Errors, keys and thread
+// safety as of the ParameterStore that this is part of. Values are written as they are, by no
+// codec.
 class PartStore {
  public:
   virtual ~PartStore() = default;

@@ -75,6 +75,7 @@ Result<void> set_exchange(const PlanFlags& flags, sim::ClusterCosts& cluster) {
     cluster.store.shards = *flags.shards;
     cluster.store.servers = 1;
   }
+  if (flags.replicated) cluster.store.copies = false;  // of steps there are none
   if (!flags.codec.empty()) cluster.worker.codec = flags.codec;
   if (flags.no_shared_memory || flags.replicated) cluster.worker.shares_memory = false;
   if (auto checked = sim::check(cluster); !checked) return usage_error(checked.error().message);

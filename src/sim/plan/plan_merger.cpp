@@ -192,10 +192,10 @@ void PlanMerger::publish_behind() {
   });
 }
 
-void PlanMerger::follow_step() {
+void PlanMerger::follow_step(std::function<void()> done) {
   publish_behind();
-  if (working_) return;  // the one before still follows
   begin_work();
+  followed_ = std::move(done);
   follow();
 }
 
@@ -203,6 +203,7 @@ void PlanMerger::follow_step() {
 void PlanMerger::follow() {
   const auto next = [this] {
     end_work();
+    if (followed_) std::exchange(followed_, nullptr)();
     if (ordered_) begin_merge();
   };
   if (checkpoint_floats_ > 0) return write_checkpoint(next);
@@ -320,8 +321,12 @@ void PlanMergers::end_step_if_read() {
   if (read_ < parts_.pieces.count() || !finished_) return;
   written_.clear();
   read_ = 0;
+  follows_ = true;
   std::exchange(finished_, nullptr)();
-  replica_.follow_step();
+  replica_.follow_step([this] {
+    follows_ = false;
+    for (const auto& order : std::exchange(held_back_, {})) order();
+  });
 }
 
 // The end of what all shards have made. A step counts when the master has read it.
@@ -335,6 +340,7 @@ void PlanMergers::finish(std::function<void()> done) {
 
 void PlanMergers::expect(const MergeJob& job) {
   if (parts_.costs.shard_count() == 0) return mergers_.front()->expect(job);
+  if (follows_) return held_back_.push_back([this, job] { expect(job); });
   for (std::size_t shard = 0; shard < mergers_.size(); ++shard) {
     parts_.costs.message_to_merger(shard, [this, shard, job] { mergers_[shard]->expect(job); });
   }
@@ -342,6 +348,7 @@ void PlanMergers::expect(const MergeJob& job) {
 
 void PlanMergers::merge(const MergeJob& job, std::function<void()> done) {
   if (parts_.costs.shard_count() == 0) return mergers_.front()->merge(job, std::move(done));
+  if (follows_) return held_back_.push_back([this, job, done] { merge(job, done); });
   const auto left = std::make_shared<std::size_t>(mergers_.size());
   const auto answered = [this, left, done = std::move(done)] {
     if (--*left == 0) finish(done);
@@ -356,7 +363,7 @@ void PlanMergers::merge(const MergeJob& job, std::function<void()> done) {
 }
 
 Instant PlanMergers::busy() const {
-  Instant most{0};
+  Instant most = replica_.busy();
   for (const auto& merger : mergers_) most = std::max(most, merger->busy());
   return most;
 }

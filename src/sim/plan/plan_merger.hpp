@@ -43,8 +43,9 @@ class PlanMerger {
   void merge(MergeJob job, std::function<void()> done);
   // The weights as they are become a new version.
   void publish(std::function<void()> done);
-  // Of replicated updates whose steps shards make: the master's own weights follow one.
-  void follow_step();
+  // Of replicated updates whose steps shards make: the master's own weights follow one. Requires:
+  // the one before was followed.
+  void follow_step(std::function<void()> done);
   std::function<void(std::size_t piece)> on_written = nullptr;  // its part of it
 
   // During which it was at work.
@@ -95,7 +96,7 @@ class PlanMerger {
   std::optional<Ordered> ordered_;
   bool working_ = false;
   std::size_t writing_ = 0;        // pieces on their way
-  std::function<void()> written_;
+  std::function<void()> written_, followed_;
   std::vector<std::size_t> held_back_;  // pieces that are added, and not put yet
   Instant working_since_{0}, busy_{0};
   Instant published_at_{0}, publishing_took_{0};  // behind
@@ -128,6 +129,8 @@ class PlanMergers {
   std::vector<std::size_t> written_;
   std::size_t read_ = 0;
   std::function<void()> finished_;
+  bool follows_ = false;                          // the master's weights, the last step
+  std::vector<std::function<void()>> held_back_;  // orders, until they have
 };
 
 }  // namespace speedo::sim

@@ -37,8 +37,8 @@ Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterSt
   auto lease = std::unique_ptr<MasterLease>(new MasterLease(std::move(store), options));
   lease->claim_.force = options.take_over;
   SPEEDO_ASSIGN(const ClaimAnswer answer, lease->ask());
-  lease->was_held_ = !answer.granted;
-  if (lease->was_held_) SPEEDO_TRY(lease->wait_for_end(answer, options));
+  lease->was_held_ = options.take_over || !answer.granted;
+  if (!answer.granted) SPEEDO_TRY(lease->wait_for_end(answer, options));
   lease->claim_.force = false;
   lease->claim_.dead_holder.clear();
   return lease;

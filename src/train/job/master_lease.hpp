@@ -37,7 +37,7 @@ class MasterLease {
   ~MasterLease();
 
   std::uint64_t term() const { return claim_.term; }
-  // Another master had the job, which was waited for, or was dead.
+  // Another master had the job, or may have had it, until now.
   bool was_held() const { return was_held_; }
   // From now on renews it. `lost` is called once, on the lease's thread, if that ends before the
   // lease does: kSuperseded if another master has claimed the job, kInternal if renewing throws.

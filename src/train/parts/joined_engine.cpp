@@ -319,7 +319,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
 }
 
 void JoinedEngine::expect(const MergeJob& job) {
-  if (!superseded_ && !in_doubt_) seats_.tell_all(part_order::Expect{job});
+  if (!superseded_ && !in_doubt_) seats_.tell_all(part_order::Expect{.base = version_, .job = job});
 }
 
 Instant JoinedEngine::publish_behind() { return kSeatLook; }

@@ -29,14 +29,17 @@ StepHeader JoinedSteps::header_of(const MergeJob& job) const {
 
 void JoinedSteps::expect(const MergeJob& job, RecordInfo info, const Room& room) {
   forget();
-  seats_.tell_all(part_order::Expect{job});
+  if (stage_ != job.stage) return;
+  seats_.tell_all(part_order::Expect{.base = Version{info.base_version}, .job = job});
   expected_ = header_of(job);
-  const std::span<float> values = room(expected_);
+  const StepRoom given = room(expected_);
   const AheadRecord next{
-      .version = info.version, .term = info.term, .element_count = values.size()};
+      .version = info.version, .term = info.term, .element_count = given.values.size()};
   coming_ = std::make_unique<ComingRecord>(store_->read_ahead(step_key(info.term), next), next,
-                                           values, clock_.now());
-  coming_->allow_all();
+                                           given.values, clock_.now());
+  for (std::size_t chunk = 0; chunk < chunk_count(given.values.size()); ++chunk) {
+    if (given.layout.has_values(chunk)) coming_->allow(chunk);
+  }
 }
 
 bool JoinedSteps::take_ahead() {
@@ -70,11 +73,11 @@ Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, con
     SPEEDO_TRY(open_closed(job.stage));
     const StepHeader header = header_of(order.job);
     if (header != expected_) forget();
-    const std::span<float> values = room(header);
+    const StepRoom given = room(header);
     order.id = seats_.next_id();
-    const PartRound round = seats_.ask_all(order, values.size());
+    const PartRound round = seats_.ask_all(order, given.values.size());
     if (round.is_done()) {
-      const auto done = put(info, header, round, values);
+      const auto done = put(info, header, round, given);
       if (!done && is_lost(done.error()) && ++misses < kStepAttempts) continue;
       SPEEDO_TRY(done);
       result.version = Version{info.version};
@@ -90,23 +93,28 @@ Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, con
 
 // Makes it visible, and reads it.
 Result<void> JoinedSteps::put(RecordInfo info, const StepHeader& header, const PartRound& round,
-                              std::span<float> values) {
+                              const StepRoom& room) {
   const std::string key = step_key(info.term);
-  info.element_count = values.size();
+  info.element_count = room.values.size();
   info.state = encode(header);
   SPEEDO_TRY(store_->put_parts(key, info, round.written));
   SPEEDO_ASSIGN(auto reader, store_->read(key));
   const RecordInfo& there = reader->info();
-  const bool is_it = there.version == info.version && there.model == info.model &&
-                     there.element_count == info.element_count;
+  const bool is_it = there.version == info.version && there.term == info.term &&
+                     there.model == info.model && there.element_count == info.element_count &&
+                     there.state == info.state;
   if (!is_it) {
     return Error{ErrorCode::kNotFound, "the step in the store is another one"};
   }
   const bool is_coming = coming_ && coming_->record().version == info.version;
   if (!is_coming) forget();
-  IncomingChunks incoming(std::move(reader), values, {}, std::exchange(coming_, nullptr));
-  incoming.request_all();
-  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) SPEEDO_TRY(incoming.take(chunk));
+  IncomingChunks incoming(std::move(reader), room.values, {}, std::exchange(coming_, nullptr));
+  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) {
+    if (room.layout.has_values(chunk)) incoming.request(chunk);
+  }
+  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) {
+    if (room.layout.has_values(chunk)) SPEEDO_TRY(incoming.take(chunk));
+  }
   return {};
 }
 

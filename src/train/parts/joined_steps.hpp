@@ -27,7 +27,7 @@ class JoinedSteps : public StepParts {
   StepHeader header_of(const MergeJob& job) const;
   Result<void> open_closed(std::uint32_t stage);
   Result<void> put(RecordInfo info, const StepHeader& header, const PartRound& round,
-                   std::span<float> values);
+                   const StepRoom& room);
 
   const std::shared_ptr<ParameterStore> store_;
   const Clock& clock_;

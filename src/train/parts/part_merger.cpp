@@ -250,7 +250,7 @@ Result<void> PartMerger::merge(const part_order::Merge& order) {
 
 void PartMerger::do_order(const part_order::Expect& order) {
   expected_at_ = platform_.clock().now();
-  if (steps_) steps_->expect(order.job);
+  if (steps_) steps_->expect(order);
   if (!engine_) return;
   engine_->expect(order.job);
   engine_->write_checkpoint(thread_.has_work());

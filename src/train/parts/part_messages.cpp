@@ -102,6 +102,7 @@ struct OrderMessages {
   PartOrderMessage operator()(const part_order::Expect& order) {
     PartOrderMessage message = job_message(order.job, numbers);
     message.kind = kExpect;
+    message.base = order.base.value;
     return message;
   }
   PartOrderMessage operator()(const part_order::Decide& order) {
@@ -184,7 +185,8 @@ Result<PartOrder> order_of(const PartOrderMessage& message,
     }
     case kExpect: {
       SPEEDO_ASSIGN(MergeJob job, job_of(message, numbers));
-      return PartOrder(part_order::Expect{std::move(job)});
+      return PartOrder(
+          part_order::Expect{.base = Version{message.base}, .job = std::move(job)});
     }
     case kDecide:
       return PartOrder(part_order::Decide{message.id, (message.flags & kCommitFlag) != 0});

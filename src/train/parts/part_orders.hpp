@@ -21,6 +21,7 @@ namespace part_order {
 
 // Begins anew: reads version `from` of the weights, and puts its part of them as `version`, as this
 // stage's first. Answer: Written, or Failed; then it waits for a decision, as after Merge.
+// Of replicated updates: makes ready for this stage's steps, writes nothing and waits for nothing.
 struct Open {
   std::uint64_t id = 0;
   Version from, version;
@@ -37,8 +38,9 @@ struct Merge {
   bool operator==(const Merge&) const = default;
 };
 
-// A merge that is likely to come, see Merger::expect(). No answer.
+// A merge into version `base` that is likely to come, see Merger::expect(). No answer.
 struct Expect {
+  Version base;
   MergeJob job;
   bool operator==(const Expect&) const = default;
 };

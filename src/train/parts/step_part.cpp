@@ -70,7 +70,8 @@ Result<PartAnswer> StepPart::try_merge(const part_order::Merge& order) {
   SPEEDO_ASSIGN(const MergeParty party,
                 open_party(store_, terms, order.job.contributions, result.rejected));
   if (!result.rejected.empty()) return PartAnswer(part_answer::Rejected{order.id, result.rejected});
-  const bool goes_on = ahead_ && next_ == version && ahead_->fits(order.job, party.readers);
+  const bool goes_on = ahead_ && expected_->base == order.base &&
+                       ahead_->fits(order.job, party.readers);
   if (!goes_on) ahead_.reset();
   const MergeCourse course =
       goes_on ? course_of(*ahead_)
@@ -83,7 +84,6 @@ Result<PartAnswer> StepPart::try_merge(const part_order::Merge& order) {
     return PartAnswer(part_answer::Rejected{order.id, result.rejected, result.not_finite});
   }
   SPEEDO_ASSERT(written_.has_value());
-  next_ = version + 1;
   return PartAnswer(part_answer::Written{
       .id = order.id,
       .part = *std::exchange(written_, std::nullopt),
@@ -115,17 +115,18 @@ std::unique_ptr<ChunkMerge> StepPart::begin(std::size_t contributions, std::uint
                                                          {clip.part, slot}))});
 }
 
-void StepPart::expect(const MergeJob& job) {
+void StepPart::expect(const part_order::Expect& order) {
   forget_expected();
-  if (next_ && count_ > 0) expected_ = job;
+  if (count_ > 0) expected_ = order;
 }
 
 // What goes wrong here goes wrong again, and is named, when the merge is ordered.
 bool StepPart::merge_ahead() {
   if (!expected_) return false;
   if (!ahead_) {
-    auto merge = begin(expected_->contributions.size(), *next_);
-    ahead_ = std::make_unique<MergeAhead>(store_, std::move(merge), *expected_, setup_.config.term,
+    const MergeJob& job = expected_->job;
+    auto merge = begin(job.contributions.size(), expected_->base.value + 1);
+    ahead_ = std::make_unique<MergeAhead>(store_, std::move(merge), job, setup_.config.term,
                                           count_);
   }
   const auto advanced = ahead_->advance(pass_);

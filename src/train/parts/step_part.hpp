@@ -31,7 +31,7 @@ class StepPart {
 
   // Written, Rejected or Failed.
   PartAnswer merge(const part_order::Merge& order);
-  void expect(const MergeJob& job);
+  void expect(const part_order::Expect& order);
   bool expects() const { return expected_.has_value(); }
   // Merges what is there of the expected merge, and a little at a time; false if nothing is.
   bool merge_ahead();
@@ -50,8 +50,7 @@ class StepPart {
   std::optional<StepLayout> step_;
   std::vector<float> values_;           // of the part of the step that is being made
   std::optional<WrittenPart> written_;  // what has come of it
-  std::optional<std::uint64_t> next_;   // version that is likely to be ordered
-  std::optional<MergeJob> expected_;
+  std::optional<part_order::Expect> expected_;
   std::unique_ptr<MergeAhead> ahead_;   // of it; uses what is above
 };
 

@@ -20,7 +20,8 @@ std::unique_ptr<ChunkMerge> MergerReplica::begin(const MergeJob& job, std::size_
                                                  RecordStore& store, RecordInfo info) {
   const std::span<float> values = room({.iteration = job.iteration,
                                         .rate_scale = job.lr_scale,
-                                        .contributions = contributions});
+                                        .contributions = contributions})
+                                      .values;
   info.element_count = values.size();
   return merge_step({.step = *step_,
                      .state = encode(header_),
@@ -28,7 +29,7 @@ std::unique_ptr<ChunkMerge> MergerReplica::begin(const MergeJob& job, std::size_
                      .writer = store.write(step_key(info.term), info)});
 }
 
-std::span<float> MergerReplica::room(const StepHeader& header) {
+StepParts::StepRoom MergerReplica::room(const StepHeader& header) {
   SPEEDO_ASSERT(!pending_);
   const auto contributions = static_cast<std::size_t>(header.contributions);
   const auto parts = static_cast<std::size_t>(header.parts);
@@ -37,7 +38,7 @@ std::span<float> MergerReplica::room(const StepHeader& header) {
   }
   header_ = header;
   values_.resize(step_->count());
-  return values_;
+  return {values_, *step_};
 }
 
 void MergerReplica::merged() {

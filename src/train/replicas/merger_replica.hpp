@@ -20,6 +20,7 @@
 #include "train/replicas/step_gradient.hpp"
 #include "train/replicas/step_header.hpp"
 #include "train/replicas/step_layout.hpp"
+#include "train/replicas/step_parts.hpp"
 
 namespace speedo {
 
@@ -39,7 +40,7 @@ class MergerReplica {
   std::unique_ptr<ChunkMerge> begin(const MergeJob& job, std::size_t contributions,
                                     RecordStore& store, RecordInfo info);
   // Room for a step of this header that is merged elsewhere. Requires: the same.
-  std::span<float> room(const StepHeader& header);
+  StepParts::StepRoom room(const StepHeader& header);
   // The merge begun last was finished, or the room last given is filled: that step is the next one
   // to be applied.
   void merged();

@@ -49,7 +49,8 @@ void PackedGradient::place_in_shares(std::size_t parts) {
   std::size_t left = 0;
   for (const Piece& piece : pieces_) left += piece.factors ? piece.count : 0;
   const std::size_t chunks = chunk_count(count_), row = parts * chunk_length();
-  const std::size_t sharing = std::min(chunks, (left + row - 1) / row * parts);
+  const std::size_t whole_rows = chunks < parts ? chunks : chunks / parts * parts;
+  const std::size_t sharing = std::min(whole_rows, (left + row - 1) / row * parts);
   std::vector<std::size_t> shares(chunks);
   for (std::size_t chunk = chunks; chunk-- > 0 && left > 0;) {
     const std::size_t first = chunks - sharing;

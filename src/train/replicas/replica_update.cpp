@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -66,7 +68,7 @@ class ReplicaUpdate : public WorkerUpdate {
     if (!step_) return {};
     if (options_.rule->needs_whole_gradient()) return apply({0, whole_count()});
     const auto slots = parts_.learner.layout().slots();
-    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+    for (std::size_t slot = 0; slot < slots.size() && step_; ++slot) {
       const Bucket part{slots[slot].offset, slots[slot].count()};
       if (step_->is_applied[slot] || common_part(part, bucket).count == 0) continue;
       SPEEDO_TRY(apply(part));
@@ -103,7 +105,7 @@ class ReplicaUpdate : public WorkerUpdate {
     const AheadRecord next{
         .version = version, .term = parts_.term, .element_count = expected_->count()};
     formed_.assign(parts_.learner.layout().slots().size(), Formed::kNot);
-    parts_.exchange.expect(options_.step_key, next, values_, false);
+    parts_.exchange.expect(options_.step_key, next, {values_, wanted()});
   }
 
   // Gradients are free while nothing computes them: a contribution with factors lies elsewhere.
@@ -156,20 +158,25 @@ class ReplicaUpdate : public WorkerUpdate {
   // Error kNotFound: it is gone, or not a step from here.
   Result<void> begin_step(std::uint64_t version) {
     std::optional<Step> step;
-    const auto room = [&](const RecordInfo& info) -> Result<std::span<float>> {
+    const auto room = [&](const RecordInfo& info) -> Result<RecordExchange::RecordRoom> {
       SPEEDO_ASSIGN(const StepHeader header, decode_step_header(info.state));
       const std::size_t slots = parts_.learner.layout().slots().size();
       step.emplace(Step{.version = version,
                         .header = header,
                         .is_applied = std::vector<bool>(slots),
                         .left = slots});
-      lay_out(header);
-      if (info.element_count != expected_->count() || info.base_version + 1 != version) {
+      std::unique_ptr<StepLayout> layout = layout_of(header);
+      const std::size_t count = layout ? layout->count() : expected_->count();
+      if (info.element_count != count || info.base_version + 1 != version) {
         return Error{ErrorCode::kNotFound, "the step in the store is of other weights"};
       }
-      if (values_.size() != expected_->count()) parts_.exchange.expect_nothing();
-      values_.resize(expected_->count());
-      return std::span<float>(values_);
+      if (layout) {
+        formed_.clear();  // what was formed ahead is of another layout
+        parts_.exchange.expect_nothing();
+        expected_ = std::move(layout);
+      }
+      values_.resize(count);
+      return RecordExchange::RecordRoom{values_, wanted()};
     };
     SPEEDO_TRY(parts_.exchange.begin_record(options_.step_key, version, room));
     step_ = std::move(step);
@@ -178,15 +185,18 @@ class ReplicaUpdate : public WorkerUpdate {
     return {};
   }
 
-  void lay_out(const StepHeader& header) {
+  // Null: as expected.
+  std::unique_ptr<StepLayout> layout_of(const StepHeader& header) const {
     const auto contributions = static_cast<std::size_t>(header.contributions);
     const auto parts = static_cast<std::size_t>(header.parts);
     const bool is_so = expected_ && expected_->contributions() == contributions &&
                        expected_->parts() == parts;
-    if (is_so) return;
-    // What was formed ahead is of another layout.
-    formed_.clear();
-    expected_.emplace(contribution_, contributions, parts);
+    return is_so ? nullptr : std::make_unique<StepLayout>(contribution_, contributions, parts);
+  }
+
+  // Chunks of zeros are read by nobody.
+  std::function<bool(std::size_t)> wanted() const {
+    return [layout = expected_.get()](std::size_t chunk) { return layout->has_values(chunk); };
   }
 
   // What was formed ahead of the step counts where that is of the same values.
@@ -352,7 +362,8 @@ class ReplicaUpdate : public WorkerUpdate {
   std::optional<std::uint64_t> version_;  // of the weights, but for statistics; none: unknown
   std::optional<Step> step_;
   std::vector<float> values_;  // of the step, or of what comes of the expected one
-  std::optional<StepLayout> expected_;  // of the last step begun, and the next if it is like it
+  // Of the last step begun, and the next if it is like it.
+  std::unique_ptr<StepLayout> expected_;
   std::vector<Formed> formed_;              // of the expected one, by slot
   std::vector<float> packed_;  // of the contribution; unused without factors
   bool is_exact_ = true;       // every step was applied so far

@@ -28,6 +28,13 @@ StepLayout::StepLayout(const PackedGradient& contribution, std::size_t contribut
     pieces_.push_back(static_cast<std::size_t>(begin - by_piece_.begin()));
   }
   for (const Run& run : by_chunk_) count_ = std::max(count_, run.offset + run.count);
+  has_values_.resize(chunk_count(count_));
+  for (const Run& run : by_chunk_) {
+    for (std::size_t at = run.offset / chunk_length(); at * chunk_length() < run.offset + run.count;
+         ++at) {
+      has_values_[at] = true;
+    }
+  }
 }
 
 void StepLayout::lay_out(std::size_t part) {

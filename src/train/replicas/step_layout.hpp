@@ -40,6 +40,8 @@ class StepLayout {
   std::span<const Run> of_chunk(std::size_t chunk) const;
   // What a piece is put together of: whose factors first, and the order of its elements then.
   std::span<const Run> of_piece(std::size_t piece) const;
+  // Else a chunk of the record is all zeros.
+  bool has_values(std::size_t chunk) const { return has_values_[chunk]; }
   // The zeros of a part, no range in two chunks.
   std::vector<Range> padding(std::size_t part) const;
 
@@ -54,6 +56,7 @@ class StepLayout {
   std::vector<Run> by_chunk_, by_piece_;
   std::vector<std::pair<std::size_t, std::size_t>> chunks_;  // of each chunk: begin, end
   std::vector<std::size_t> pieces_;                          // of each piece: begin; and the end
+  std::vector<bool> has_values_;                             // of each chunk of the record
 };
 
 }  // namespace speedo

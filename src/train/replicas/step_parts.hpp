@@ -8,6 +8,7 @@
 #include <speedo/train/merger.hpp>
 
 #include "train/replicas/step_header.hpp"
+#include "train/replicas/step_layout.hpp"
 
 namespace speedo {
 
@@ -16,8 +17,12 @@ namespace speedo {
 class StepParts {
  public:
   virtual ~StepParts() = default;
-  // Gives the room for a step's values, as long as its record.
-  using Room = std::function<std::span<float>(const StepHeader& header)>;
+  // Gives the room for a step's values, as long as its record, and where they lie in it.
+  struct StepRoom {
+    std::span<float> values;
+    const StepLayout& layout;
+  };
+  using Room = std::function<StepRoom(const StepHeader& header)>;
   // Merges into the step that `info` describes but for its length and its state, and reads what
   // has become of it: it counts only if all of it was there. The result has the version before if
   // every contribution is at fault. Errors: those of the store, kSuperseded.

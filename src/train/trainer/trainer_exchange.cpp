@@ -146,12 +146,15 @@ Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint6
     return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, not of {}", key,
                                                    info.version, version)};
   }
-  SPEEDO_ASSIGN(const std::span<float> target, room(info));
-  SPEEDO_ASSERT(target.size() == info.element_count);
-  traffic_.pulled_bytes += target.size_bytes();
-  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, Arrived(),
-                                               take_coming(key, info, target));
-  incoming_->request_all();
+  SPEEDO_ASSIGN(const RecordRoom given, room(info));
+  SPEEDO_ASSERT(given.target.size() == info.element_count);
+  incoming_ = std::make_unique<IncomingChunks>(std::move(reader), given.target, Arrived(),
+                                               take_coming(key, info, given.target));
+  for (std::size_t chunk = 0; chunk < incoming_->chunks(); ++chunk) {
+    if (given.wants && !given.wants(chunk)) continue;
+    traffic_.pulled_bytes += chunk_elements(info.element_count, chunk) * sizeof(float);
+    incoming_->request(chunk);
+  }
   return info;
 }
 
@@ -168,6 +171,15 @@ void RecordExchange::expect(std::string_view key, const AheadRecord& record,
                                                target, options_.platform.clock().now());
   if (!follows_chunks) coming->allow_all();
   coming_.emplace(Coming{std::string(key), follows_chunks, std::move(coming)});
+}
+
+void RecordExchange::expect(std::string_view key, const AheadRecord& record,
+                            const RecordRoom& room) {
+  expect(key, record, room.target, true);
+  for (std::size_t chunk = 0; chunk < chunk_count(record.element_count); ++chunk) {
+    if (!room.wants || room.wants(chunk)) coming_->record->allow(chunk);
+  }
+  coming_->follows_chunks = false;
 }
 
 std::optional<Instant> RecordExchange::advance() {

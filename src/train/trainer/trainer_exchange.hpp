@@ -69,7 +69,12 @@ class RecordExchange {
   Result<RecordInfo> begin_weights(std::uint64_t version, std::span<float> target, Arrived arrived);
   // The same of another record, of exactly this version, into what `room` gives for it. Does not
   // wait. Errors: those of the store, kNotFound for another version, those of `room`.
-  using Room = std::function<Result<std::span<float>>(const RecordInfo& info)>;
+  struct RecordRoom {
+    std::span<float> target;
+    // Which chunks are read; they are those that will be needed. Empty: all.
+    std::function<bool(std::size_t chunk)> wants = nullptr;
+  };
+  using Room = std::function<Result<RecordRoom>(const RecordInfo& info)>;
   Result<RecordInfo> begin_record(std::string_view key, std::uint64_t version, const Room& room);
   // Waits for a range of them. Error: kNotFound if they were overwritten while they were read, and
   // have to be begun anew; those of the store.
@@ -88,6 +93,8 @@ class RecordExchange {
   // Replaces what was expected before.
   void expect(std::string_view key, const AheadRecord& record, std::span<float> target,
               bool follows_chunks);
+  // The same of what begin_record() will be asked for; all of the target is free now.
+  void expect(std::string_view key, const AheadRecord& record, const RecordRoom& room);
   // Of what is expected: takes what has come and asks for more, without waiting; see ComingRecord.
   // Nothing is expected: nothing.
   std::optional<Instant> advance();
