@@ -71,7 +71,7 @@ Result<CodecSpec> parse_codec(std::string_view text) {
   }
   const CodecSpec defaults;
   return bad_codec(text, "allowed are none, bf16, fp16, int8, threshold:T (T above 0; without it "
-                         "the largest tenth of the values is sent), topk:P (P percent of the "
+                         "the largest fifth of the values is sent), topk:P (P percent of the "
                          "values, " +
                              number_text(defaults.percent) + " without it), onebit");
 }

@@ -12,6 +12,7 @@ namespace speedo {
 //
 //   u32 entries  u32 form of the index set (codec/index_set.hpp)
 //   threshold  float T  a bit for each entry, 1 if it is -T, the first in the lowest bit  index set
+//              or, 2 added to the form, a float T for each 512 values, 1 where none is sent
 //   topk       a float for each entry  index set
 
 // Bytes of the two numbers: no message is shorter.

@@ -69,20 +69,38 @@ class Variant:
 
     def due(self, job, count):
         """How many times each node's link must carry the net in a step, in and out."""
+        stores = min(self.stores, count)
+        if self.replicated and self.shards:
+            return with_factors_in_parts(job, count, stores)
         if self.replicated:
             return with_factors(job, count)
-        stores = min(self.stores, count)
         if self.shards:
             return with_shards(count, stores, self.copied)
         return with_stores(count, stores)
 
 
-def with_factors(job, count):
+def factors(job, count):
     """Workers send gradients or their factors, and receive the mean and everybody's factors."""
     plan = job.net("--exchange", count)["exchange"]
     sent = plan["sent_bytes"] / job.bytes
-    received = plan["chosen_bytes"] / job.bytes - sent
+    return sent, plan["chosen_bytes"] / job.bytes - sent
+
+
+def with_factors(job, count):
+    sent, received = factors(job, count)
     return [((count - 1) * sent, (count - 1) * received)] + [(received, sent)] * (count - 1)
+
+
+def with_factors_in_parts(job, count, shards):
+    """Nodes 1 to `shards` take their part of all contributions, and send it of what is made of
+    them, to the master on node 1 too. What that writes now and then for newcomers comes on top."""
+    sent, received = factors(job, count)
+    part = 1 / shards
+    shard_in = (count - 1) * part * sent + (1 - part) * received
+    shard_out = (1 - part) * sent + (count - 1) * part * received
+    first = (shard_in + (1 - part) * received, shard_out)
+    others = [(shard_in, shard_out + part * received)] * (shards - 1)
+    return [first, *others] + [(received, sent)] * (count - shards)
 
 
 def all_reduced(count):

@@ -150,6 +150,11 @@ TEST_CASE("The formats are those of src/codec/README.md") {
         bytes_of({u32(2), u32(1), f32(5.0F), f32(-7.0F), u8(2), u8(0xac), u8(0x02)}));
   check("threshold:0.5", {-1.0F, 0.0F, 1.0F, -1.0F},
         bytes_of({u32(3), u32(2), f32(0.5F), u8(0b101), u8(0b1101)}));
+  // The largest fifth, of which one is not 0: of the first block, and of none in the second.
+  std::vector<float> first(513, 0.0F);
+  first[1] = -3.0F;
+  check("threshold", first,
+        bytes_of({u32(1), u32(3), f32(3.0F), f32(1.0F), u8(1), u8(1)}));
   check("topk:50", {-1.0F, 0.0F, 1.0F, -3.0F},
         bytes_of({u32(2), u32(2), f32(-1.0F), f32(-3.0F), u8(0b1001)}));
   check("topk:100", {0.0F, 1.0F}, bytes_of({u32(1), u32(2), f32(1.0F), u8(0b10)}));
@@ -179,6 +184,13 @@ TEST_CASE("What no encoder writes is damaged") {
   CHECK(refused("threshold", 8, {u32(1), u32(2), f32(0.0F), u8(1), u8(1)}));
   CHECK(refused("threshold", 8, {u32(1), u32(2), f32(-1.0F), u8(1), u8(1)}));
   CHECK(refused("threshold", 8, {u32(1), u32(2), f32(1.0F), u8(0b11), u8(1)}));  // two signs
+  // By blocks, of which the second has no entry.
+  CHECK_FALSE(refused("threshold", 513, {u32(1), u32(3), f32(2.0F), f32(1.0F), u8(1), u8(0)}));
+  CHECK(refused("threshold", 513, {u32(1), u32(3), f32(2.0F), f32(3.0F), u8(1), u8(0)}));
+  CHECK(refused("threshold", 513, {u32(1), u32(3), f32(0.0F), f32(1.0F), u8(1), u8(0)}));
+  CHECK(refused("threshold", 513, {u32(1), u32(3), f32(2.0F), u8(1), u8(0)}));
+  CHECK(refused("threshold", 8, {u32(1), u32(5), f32(2.0F), u8(1), u8(1)}));
+  CHECK(refused("topk", 8, {u32(1), u32(3), f32(2.0F), u8(0)}));
 }
 
 TEST_CASE("Indices that no encoder writes are damaged") {

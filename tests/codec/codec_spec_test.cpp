@@ -44,7 +44,7 @@ std::string refusal(const std::string& text) {
 TEST_CASE("What is no codec is refused with what is allowed") {
   for (const char* text : {"", "zip", "BF16", " none", "none ", "float16", ":", ":1"}) {
     CHECK(refusal(text).ends_with(
-        "allowed are none, bf16, fp16, int8, threshold:T (T above 0; without it the largest tenth "
+        "allowed are none, bf16, fp16, int8, threshold:T (T above 0; without it the largest fifth "
         "of the values is sent), topk:P (P percent of the values, 10 without it), onebit"));
   }
 }

@@ -27,7 +27,7 @@ enum class CodecKind : std::uint32_t {
   kFp16 = 3,       // IEEE 754 binary16: the same
   kInt8 = 4,       // whole multiples of a scale, one for each 256 values
   kThreshold = 5,  // +T or -T where the magnitude is T or more, else nothing (Strom 2015); or of
-                   // the largest tenth of the values, T being their mean magnitude
+                   // the largest fifth of the values, T being their mean in each 512 values
   kTopK = 6,       // the largest magnitudes as float32, else nothing
   kOneBit = 7,     // the sign, two reconstruction values for each 512 values (Seide et al. 2014)
 };
@@ -36,7 +36,7 @@ std::optional<CodecKind> codec_kind(std::uint32_t number);
 
 struct CodecSpec {
   CodecKind kind = CodecKind::kNone;
-  float threshold = 0.0F;  // of kThreshold: finite, above 0; 0: that of the largest tenth
+  float threshold = 0.0F;  // of kThreshold: finite, above 0; 0: of the largest fifth
   double percent = 10.0;   // of kTopK: of the values, above 0 and at most 100
 
   friend bool operator==(const CodecSpec&, const CodecSpec&) = default;
