@@ -20,14 +20,13 @@ std::uint64_t round_up_ratio(std::uint64_t value, std::uint64_t by) {
 // Those that travel, by bucket.
 std::vector<FactorShape> factors_of(const std::vector<BucketCosts>& buckets,
                                     const UpdateSpec& update, std::uint64_t workers) {
-  if (!update.replicated || !update.factors) return {};
   std::vector<FactorShape> possible;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     if (buckets[bucket].factors.rows == 0) continue;
     possible.push_back(buckets[bucket].factors);
     possible.back().slot = bucket;
   }
-  return choose_factors(possible, workers);
+  return choose_factors(update, possible, workers);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace speedo {
 std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& update) const {
   if (!update.replicated) return nullptr;
   SPEEDO_ASSERT(update.kind == UpdateKind::kGradientOnly && !config_.shared);
-  std::vector<FactorShape> factors;
-  if (update.factors) factors = choose_factors(config_.factor_shapes, config_.expected_workers);
+  const std::vector<FactorShape> factors =
+      choose_factors(update, config_.factor_shapes, config_.expected_workers);
   SPEEDO_INFO("replicated updates, {}",
               describe_factors(layout_, factors, config_.expected_workers));
   SPEEDO_ASSERT(config_.step_part_count == 1 || config_.step_parts);

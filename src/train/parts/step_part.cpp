@@ -11,17 +11,6 @@
 #include "train/replicas/step_merge.hpp"
 
 namespace speedo {
-namespace {
-
-PackedGradient contribution_of(const PartSetup& setup, const UpdateSpec& update) {
-  std::vector<FactorShape> factors;
-  if (update.factors) {
-    factors = choose_factors(setup.config.factor_shapes, setup.config.expected_workers);
-  }
-  return {setup.layout, factors, setup.clip.parts};
-}
-
-}  // namespace
 
 // The part's chunks; a manifest is the master's to write.
 class StepPart::Writer : public RecordWriter {
@@ -46,7 +35,10 @@ class StepPart::Writer : public RecordWriter {
 
 StepPart::StepPart(const PartSetup& setup, const UpdateSpec& update)
     : setup_(setup),
-      contribution_(contribution_of(setup, update)),
+      contribution_(setup.layout,
+                    choose_factors(update, setup.config.factor_shapes,
+                                   setup.config.expected_workers),
+                    setup.clip.parts),
       count_(clipped_count(contribution_.count(), setup.clip)),
       store_(setup.store, setup.clip,
              {setup.layout.digest(), setup.layout.digest(), contribution_.count()}, 0, nullptr),

@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include <speedo/base/clock.hpp>
 #include <speedo/train/merge_job.hpp>
 
 #include "train/merge/merge_ahead.hpp"

@@ -25,6 +25,13 @@ std::vector<FactorShape> choose_factors(std::span<const FactorShape> possible,
   return chosen;
 }
 
+std::vector<FactorShape> choose_factors(const UpdateSpec& update,
+                                        std::span<const FactorShape> possible,
+                                        std::uint64_t workers) {
+  if (!update.replicated || !update.factors) return {};
+  return choose_factors(possible, workers);
+}
+
 std::string describe_factors(const ParameterLayout& layout, std::span<const FactorShape> factors,
                              std::uint64_t workers) {
   if (factors.empty()) return "no gradients as factors";

@@ -171,10 +171,10 @@ Result<std::unique_ptr<WorkerUpdate>> TrainerEngine::make_update(const UpdateSpe
                                   .exchange = *exchange_,
                                   .shares_memory = shares_memory_,
                                   .term = incarnation_.term};
-  const bool has_factors = update.replicated && update.factors && solver_.iter_size() <= 1;
-  const std::vector<FactorShape> factors =
-      has_factors ? choose_factors(learner_->factor_shapes(), incarnation_.job.expected_workers)
-                  : std::vector<FactorShape>();
+  std::vector<FactorShape> factors;
+  if (solver_.iter_size() <= 1) {
+    factors = choose_factors(update, learner_->factor_shapes(), incarnation_.job.expected_workers);
+  }
   learner_->leave_factors(factors);
   if (!update.replicated) return make_worker_update(update, parts);
   SPEEDO_ASSIGN(auto rule, UpdateRule::create(solver_of(solver_, update), learner_->layout(),
