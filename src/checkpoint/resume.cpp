@@ -185,6 +185,17 @@ void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
   }
 }
 
+void go_on_from_instead(std::optional<SavedCheckpoint> saved, const MasterOptions& before,
+                        MasterOptions& options) {
+  options.session.start_iteration = before.session.start_iteration;
+  options.session.training = before.session.training;
+  options.initial_session = before.initial_session;
+  options.initial_weights = before.initial_weights;
+  options.initial_state = before.initial_state;
+  options.initial_states = before.initial_states;
+  if (saved) go_on_from(std::move(*saved), options);
+}
+
 std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job) {
   const auto training = read_training_file(training_file(prefix, job));
   for (FoundRecord& found : find_records(prefix)) {

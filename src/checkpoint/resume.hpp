@@ -51,6 +51,10 @@ Result<void> check_state_type(const std::string& state_file, const std::string& 
 // What a master is told that goes on from it, its solver's seed apart. The states of workers are
 // taken if its snapshots are to have them.
 void go_on_from(SavedCheckpoint saved, MasterOptions& options);
+// The same for files that are chosen anew, or none: `options` may have been told of others before,
+// `before` of none.
+void go_on_from_instead(std::optional<SavedCheckpoint> saved, const MasterOptions& before,
+                        MasterOptions& options);
 
 // The newest checkpoint file of the job's last training with this prefix; of any training of the
 // job if none is known.

@@ -359,16 +359,10 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   }
   options.resume = MasterOptions::Resume::kNewest;
   const std::string& prefix = job.solver.snapshot_prefix();
-  job.choose_files = [prefix, owner, open_store, without = options](MasterOptions& now) {
+  job.choose_files = [prefix, owner, open_store, before = options](MasterOptions& now) {
     const auto store = open_store(now.store, now.job);
-    now.session.start_iteration = without.session.start_iteration;
-    now.session.training = without.session.training;
-    now.initial_session = without.initial_session;
-    now.initial_weights = without.initial_weights;
-    now.initial_state = without.initial_state;
-    now.initial_states = without.initial_states;
     auto newest = newest_of_job(prefix, owner, store ? training_in(**store) : std::nullopt);
-    if (newest) go_on_from(std::move(*newest), now);
+    go_on_from_instead(std::move(newest), before, now);
   };
   auto saved = newest_of_job(prefix, owner, training);
   if (saved) start_from(std::move(*saved), job);

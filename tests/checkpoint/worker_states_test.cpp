@@ -116,4 +116,32 @@ TEST_CASE("a master takes the states only if its own snapshots are to have them"
   }
 }
 
+TEST_CASE("of files that are chosen anew nothing of the earlier ones stays") {
+  const StatesPlace place;
+  place.write(10, {{1}, {2}});
+  place.write(20, {{1}, {2}, {3}});
+  MasterOptions before;
+  before.session.snapshot_workers = true;
+  before.session.start_iteration = 3;
+  before.initial_session = "of no files";
+  MasterOptions options = before;
+  const auto choose = [&](std::int64_t iteration) {
+    auto saved = place.load(iteration);
+    REQUIRE(saved);
+    go_on_from_instead(std::move(*saved), before, options);
+    CHECK(options.session.start_iteration == static_cast<std::uint64_t>(iteration));
+    CHECK(options.initial_weights);
+  };
+  choose(20);
+  choose(10);
+  CHECK(options.initial_states.count == 2);
+  go_on_from_instead(std::nullopt, before, options);
+  CHECK(options.session.start_iteration == 3);
+  CHECK_FALSE(options.session.training.is_known());
+  CHECK(options.initial_session == "of no files");
+  CHECK_FALSE(options.initial_weights);
+  CHECK_FALSE(options.initial_state);
+  CHECK(options.initial_states.count == 0);
+}
+
 }  // namespace speedo

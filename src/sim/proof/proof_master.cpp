@@ -89,12 +89,11 @@ MasterOptions ProofMaster::options() {
       setting_.scenario.shard_copies && setting_.scenario.has_weights_in_parts();
   options.spec.solver_text = to_prototxt(proof_solver(setting_.scenario));
   options.make_strategy = setting_.make_strategy;
-  resume(options);
   return options;
 }
 
 // With --resume=auto, once a training has begun.
-void ProofMaster::resume(MasterOptions& options) {
+void ProofMaster::choose_files(MasterOptions& options) {
   const std::filesystem::path note = training_file(kSnapshotPrefix, options.job);
   if (!setting_.disk.files().contains(note)) return;
   options.resume = MasterOptions::Resume::kNewest;
@@ -106,7 +105,7 @@ void ProofMaster::resume(MasterOptions& options) {
   files_.look_for_start(false);
   chosen_files_ = setting_.on_files(stored, saved);
   if (setting_.starts_anew && !saved) options.resume = MasterOptions::Resume::kNo;
-  if (saved) go_on_from(std::move(*saved), options);
+  go_on_from_instead(std::move(saved), this->options(), options);
 }
 
 TrainerParts ProofMaster::parts() {
@@ -216,7 +215,7 @@ void ProofMaster::cancel_strike() {
 
 MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
   MasterHooks hooks;
-  hooks.choose_files = [this](MasterOptions& options) { resume(options); };
+  hooks.choose_files = [this](MasterOptions& options) { choose_files(options); };
   hooks.on_training = [&checkpoints](const TrainingId& training, bool) {
     return checkpoints.begin(training);
   };
@@ -248,7 +247,9 @@ void ProofMaster::live() {
     node_.soon(master_event::StoreLost{std::move(error)});
   };
   const auto train = [&]() -> std::optional<Error> {
-    auto options = complete(this->options());
+    MasterOptions chosen = this->options();
+    choose_files(chosen);
+    auto options = complete(chosen);
     if (!options) return options.error();
     auto run = MasterRun::prepare(
         std::move(*options),

@@ -122,7 +122,7 @@ class ProofMaster {
 
  private:
   MasterOptions options();
-  void resume(MasterOptions& options);
+  void choose_files(MasterOptions& options);
   TrainerParts parts();
   MasterHooks hooks(CheckpointWriter& checkpoints);
   void live();
