@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/store/record_store.hpp>
@@ -16,6 +17,12 @@ inline std::size_t chunk_elements(std::uint64_t element_count, std::size_t chunk
   SPEEDO_ASSERT(chunk <= element_count / chunk_length());
   const std::uint64_t first = std::uint64_t{chunk} * chunk_length();
   return static_cast<std::size_t>(std::min<std::uint64_t>(chunk_length(), element_count - first));
+}
+
+// The chunks that elements [offset, offset + count) lie in: the first, and behind the last.
+// Requires: count > 0.
+inline std::pair<std::size_t, std::size_t> chunks_of(std::size_t offset, std::size_t count) {
+  return {offset / chunk_length(), (offset + count - 1) / chunk_length() + 1};
 }
 
 // The range of `values` that chunk `chunk` covers.

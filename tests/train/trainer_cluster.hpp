@@ -103,8 +103,7 @@ class TrainerCluster {
                .ahead_bytes_min = 0,
                .shared = shared_,
                .factor_shapes = nets->factor_shapes(),
-               .expected_workers = job_.expected_workers,
-               .step_part_count = job_.step_parts};
+               .expected_workers = job_.expected_workers};
     MergerConfig config = config_;
     if (options.desk) {
       config.step_parts = std::make_shared<JoinedSteps>(

@@ -56,9 +56,8 @@ struct MergerConfig {
   // to be, which decides what is cheaper.
   std::vector<FactorShape> factor_shapes = {};
   std::uint64_t expected_workers = 1;
-  // Of replicated updates: in how many parts steps are made, and by whom; null: the merger itself,
-  // in one part.
-  std::size_t step_part_count = 1;
+  // Of replicated updates: where steps are made in parts; null: the merger itself makes them, in
+  // one.
   std::shared_ptr<StepParts> step_parts = nullptr;
 };
 

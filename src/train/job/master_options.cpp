@@ -28,8 +28,7 @@ MergerConfig merger_config(const MasterOptions& options, Platform& platform) {
           .platform = &platform,
           .clip_norm = options.merger.clip_norm,
           .outlier_factor = options.merger.outlier_factor,
-          .expected_workers = options.spec.expected_workers,
-          .step_part_count = options.spec.step_parts};
+          .expected_workers = options.spec.expected_workers};
 }
 
 }  // namespace speedo

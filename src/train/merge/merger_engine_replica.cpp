@@ -18,8 +18,8 @@ std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& upda
       choose_factors(update, config_.factor_shapes, config_.expected_workers);
   SPEEDO_INFO("replicated updates, {}",
               describe_factors(layout_, factors, config_.expected_workers));
-  SPEEDO_ASSERT(config_.step_part_count == 1 || config_.step_parts);
-  return std::make_unique<MergerReplica>(layout_, factors, config_.step_part_count, *backend_);
+  const std::size_t parts = config_.step_parts ? config_.step_parts->parts() : 1;
+  return std::make_unique<MergerReplica>(layout_, factors, parts, *backend_);
 }
 
 // Workers begin with weights and histories.

@@ -1,6 +1,6 @@
 #include "train/parts/joined_steps.hpp"
 
-#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,7 +24,7 @@ StepHeader JoinedSteps::header_of(const MergeJob& job) const {
   return {.iteration = job.iteration,
           .rate_scale = job.lr_scale,
           .contributions = job.contributions.size(),
-          .parts = store_->parts()};
+          .parts = parts()};
 }
 
 void JoinedSteps::expect(const MergeJob& job, RecordInfo info, const Room& room) {
@@ -37,9 +37,7 @@ void JoinedSteps::expect(const MergeJob& job, RecordInfo info, const Room& room)
       .version = info.version, .term = info.term, .element_count = given.values.size()};
   coming_ = std::make_unique<ComingRecord>(store_->read_ahead(step_key(info.term), next), next,
                                            given.values, clock_.now());
-  for (std::size_t chunk = 0; chunk < chunk_count(given.values.size()); ++chunk) {
-    if (given.layout.has_values(chunk)) coming_->allow(chunk);
-  }
+  for (const std::size_t chunk : given.layout.chunks_with_values()) coming_->allow(chunk);
 }
 
 bool JoinedSteps::take_ahead() {
@@ -109,12 +107,9 @@ Result<void> JoinedSteps::put(RecordInfo info, const StepHeader& header, const P
   const bool is_coming = coming_ && coming_->record().version == info.version;
   if (!is_coming) forget();
   IncomingChunks incoming(std::move(reader), room.values, {}, std::exchange(coming_, nullptr));
-  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) {
-    if (room.layout.has_values(chunk)) incoming.request(chunk);
-  }
-  for (std::size_t chunk = 0; chunk < incoming.chunks(); ++chunk) {
-    if (room.layout.has_values(chunk)) SPEEDO_TRY(incoming.take(chunk));
-  }
+  const std::span<const std::size_t> wanted = room.layout.chunks_with_values();
+  for (const std::size_t chunk : wanted) incoming.request(chunk);
+  for (const std::size_t chunk : wanted) SPEEDO_TRY(incoming.take(chunk));
   return {};
 }
 

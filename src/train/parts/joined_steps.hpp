@@ -17,6 +17,7 @@ class JoinedSteps : public StepParts {
   // `desk`: see make_joined_merger().
   JoinedSteps(PartSetup setup, std::shared_ptr<PartDesk> desk);
 
+  std::size_t parts() const override { return store_->parts(); }
   Result<MergeResult> merge(const MergeJob& job, RecordInfo info, const Room& room) override;
   void expect(const MergeJob& job, RecordInfo info, const Room& room) override;
   bool expects() const override { return coming_ != nullptr; }

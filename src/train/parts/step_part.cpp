@@ -86,7 +86,7 @@ Result<PartAnswer> StepPart::try_merge(const part_order::Merge& order) {
 std::unique_ptr<ChunkMerge> StepPart::begin(std::size_t contributions, std::uint64_t version) {
   SPEEDO_ASSERT(!ahead_);
   const PartClip& clip = setup_.clip;
-  if (!step_ || step_->contributions() != contributions) {
+  if (!step_ || !step_->is_of(contributions, clip.parts)) {
     step_.emplace(contribution_, contributions, clip.parts);
   }
   values_.resize(step_->part_count(clip.part));

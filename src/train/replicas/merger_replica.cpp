@@ -33,7 +33,7 @@ StepParts::StepRoom MergerReplica::room(const StepHeader& header) {
   SPEEDO_ASSERT(!pending_);
   const auto contributions = static_cast<std::size_t>(header.contributions);
   const auto parts = static_cast<std::size_t>(header.parts);
-  if (!step_ || step_->contributions() != contributions || step_->parts() != parts) {
+  if (!step_ || !step_->is_of(contributions, parts)) {
     step_.emplace(contribution_, contributions, parts);
   }
   header_ = header;

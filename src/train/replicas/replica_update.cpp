@@ -105,7 +105,7 @@ class ReplicaUpdate : public WorkerUpdate {
     const AheadRecord next{
         .version = version, .term = parts_.term, .element_count = expected_->count()};
     formed_.assign(parts_.learner.layout().slots().size(), Formed::kNot);
-    parts_.exchange.expect(options_.step_key, next, {values_, wanted()});
+    parts_.exchange.expect(options_.step_key, next, step_room());
   }
 
   // Gradients are free while nothing computes them: a contribution with factors lies elsewhere.
@@ -176,7 +176,7 @@ class ReplicaUpdate : public WorkerUpdate {
         expected_ = std::move(layout);
       }
       values_.resize(count);
-      return RecordExchange::RecordRoom{values_, wanted()};
+      return step_room();
     };
     SPEEDO_TRY(parts_.exchange.begin_record(options_.step_key, version, room));
     step_ = std::move(step);
@@ -189,15 +189,12 @@ class ReplicaUpdate : public WorkerUpdate {
   std::unique_ptr<StepLayout> layout_of(const StepHeader& header) const {
     const auto contributions = static_cast<std::size_t>(header.contributions);
     const auto parts = static_cast<std::size_t>(header.parts);
-    const bool is_so = expected_ && expected_->contributions() == contributions &&
-                       expected_->parts() == parts;
-    return is_so ? nullptr : std::make_unique<StepLayout>(contribution_, contributions, parts);
+    if (expected_ && expected_->is_of(contributions, parts)) return nullptr;
+    return std::make_unique<StepLayout>(contribution_, contributions, parts);
   }
 
   // Chunks of zeros are read by nobody.
-  std::function<bool(std::size_t)> wanted() const {
-    return [layout = expected_.get()](std::size_t chunk) { return layout->has_values(chunk); };
-  }
+  RecordExchange::RecordRoom step_room() { return {values_, expected_->chunks_with_values()}; }
 
   // What was formed ahead of the step counts where that is of the same values.
   Result<void> apply_formed() {

@@ -28,12 +28,18 @@ StepLayout::StepLayout(const PackedGradient& contribution, std::size_t contribut
     pieces_.push_back(static_cast<std::size_t>(begin - by_piece_.begin()));
   }
   for (const Run& run : by_chunk_) count_ = std::max(count_, run.offset + run.count);
-  has_values_.resize(chunk_count(count_));
+  list_chunks_with_values();
+}
+
+void StepLayout::list_chunks_with_values() {
+  std::vector<bool> has_values(chunk_count(count_));
   for (const Run& run : by_chunk_) {
-    for (std::size_t at = run.offset / chunk_length(); at * chunk_length() < run.offset + run.count;
-         ++at) {
-      has_values_[at] = true;
-    }
+    const auto [begin, end] = chunks_of(run.offset, run.count);
+    std::fill(has_values.begin() + static_cast<std::ptrdiff_t>(begin),
+              has_values.begin() + static_cast<std::ptrdiff_t>(end), true);
+  }
+  for (std::size_t chunk = 0; chunk < has_values.size(); ++chunk) {
+    if (has_values[chunk]) with_values_.push_back(chunk);
   }
 }
 

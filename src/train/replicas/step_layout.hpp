@@ -32,6 +32,9 @@ class StepLayout {
   };
 
   const PackedGradient& contribution() const { return contribution_; }
+  bool is_of(std::size_t contributions, std::size_t parts) const {
+    return contributions_ == contributions && parts_ == parts;
+  }
   std::size_t contributions() const { return contributions_; }
   std::size_t parts() const { return parts_; }
   std::size_t count() const { return count_; }  // floats of the record
@@ -40,14 +43,15 @@ class StepLayout {
   std::span<const Run> of_chunk(std::size_t chunk) const;
   // What a piece is put together of: whose factors first, and the order of its elements then.
   std::span<const Run> of_piece(std::size_t piece) const;
-  // Else a chunk of the record is all zeros.
-  bool has_values(std::size_t chunk) const { return has_values_[chunk]; }
+  // The chunks of the record that have values, in order; the others are all zeros.
+  std::span<const std::size_t> chunks_with_values() const { return with_values_; }
   // The zeros of a part, no range in two chunks.
   std::vector<Range> padding(std::size_t part) const;
 
  private:
   void lay_out(std::size_t part);
   void add(Run run, std::size_t part, std::size_t& end);
+  void list_chunks_with_values();
 
   const PackedGradient& contribution_;
   const std::size_t contributions_, parts_;
@@ -56,7 +60,7 @@ class StepLayout {
   std::vector<Run> by_chunk_, by_piece_;
   std::vector<std::pair<std::size_t, std::size_t>> chunks_;  // of each chunk: begin, end
   std::vector<std::size_t> pieces_;                          // of each piece: begin; and the end
-  std::vector<bool> has_values_;                             // of each chunk of the record
+  std::vector<std::size_t> with_values_;                     // chunks of the record
 };
 
 }  // namespace speedo

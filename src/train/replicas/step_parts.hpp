@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <span>
 
@@ -17,6 +18,7 @@ namespace speedo {
 class StepParts {
  public:
   virtual ~StepParts() = default;
+  virtual std::size_t parts() const = 0;
   // Gives the room for a step's values, as long as its record, and where they lie in it.
   struct StepRoom {
     std::span<float> values;

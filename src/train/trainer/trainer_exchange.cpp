@@ -19,12 +19,6 @@ namespace {
 // while they were read: then newer ones come within seconds.
 constexpr std::chrono::milliseconds kWeightsPoll{20};
 
-// The chunks that elements [offset, offset + count) lie in: the first, and behind the last.
-// Requires: count > 0.
-std::pair<std::size_t, std::size_t> chunks_of(std::size_t offset, std::size_t count) {
-  return {offset / chunk_length(), (offset + count - 1) / chunk_length() + 1};
-}
-
 template <class Holds>
 bool all_chunks(std::size_t offset, std::size_t count, const Holds& holds) {
   if (count == 0) return true;
@@ -150,8 +144,7 @@ Result<RecordInfo> RecordExchange::begin_record(std::string_view key, std::uint6
   SPEEDO_ASSERT(given.target.size() == info.element_count);
   incoming_ = std::make_unique<IncomingChunks>(std::move(reader), given.target, Arrived(),
                                                take_coming(key, info, given.target));
-  for (std::size_t chunk = 0; chunk < incoming_->chunks(); ++chunk) {
-    if (given.wants && !given.wants(chunk)) continue;
+  for (const std::size_t chunk : given.chunks) {
     traffic_.pulled_bytes += chunk_elements(info.element_count, chunk) * sizeof(float);
     incoming_->request(chunk);
   }
@@ -167,19 +160,24 @@ bool RecordExchange::were_here(std::size_t offset, std::size_t count) const {
 void RecordExchange::expect(std::string_view key, const AheadRecord& record,
                             std::span<float> target, bool follows_chunks) {
   coming_.reset();
-  auto coming = std::make_unique<ComingRecord>(options_.store->read_ahead(key, record), record,
-                                               target, options_.platform.clock().now());
+  auto coming = make_coming(key, record, target);
   if (!follows_chunks) coming->allow_all();
   coming_.emplace(Coming{std::string(key), follows_chunks, std::move(coming)});
 }
 
 void RecordExchange::expect(std::string_view key, const AheadRecord& record,
                             const RecordRoom& room) {
-  expect(key, record, room.target, true);
-  for (std::size_t chunk = 0; chunk < chunk_count(record.element_count); ++chunk) {
-    if (!room.wants || room.wants(chunk)) coming_->record->allow(chunk);
-  }
-  coming_->follows_chunks = false;
+  coming_.reset();
+  auto coming = make_coming(key, record, room.target);
+  for (const std::size_t chunk : room.chunks) coming->allow(chunk);
+  coming_.emplace(Coming{std::string(key), false, std::move(coming)});
+}
+
+std::unique_ptr<ComingRecord> RecordExchange::make_coming(std::string_view key,
+                                                          const AheadRecord& record,
+                                                          std::span<float> target) const {
+  return std::make_unique<ComingRecord>(options_.store->read_ahead(key, record), record, target,
+                                        options_.platform.clock().now());
 }
 
 std::optional<Instant> RecordExchange::advance() {

@@ -71,8 +71,8 @@ class RecordExchange {
   // wait. Errors: those of the store, kNotFound for another version, those of `room`.
   struct RecordRoom {
     std::span<float> target;
-    // Which chunks are read; they are those that will be needed. Empty: all.
-    std::function<bool(std::size_t chunk)> wants = nullptr;
+    // Those that are read; no other will be needed.
+    std::span<const std::size_t> chunks;
   };
   using Room = std::function<Result<RecordRoom>(const RecordInfo& info)>;
   Result<RecordInfo> begin_record(std::string_view key, std::uint64_t version, const Room& room);
@@ -133,6 +133,8 @@ class RecordExchange {
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, std::size_t count,
                                              std::uint64_t version);
   Result<void> take_all(IncomingChunks& incoming);
+  std::unique_ptr<ComingRecord> make_coming(std::string_view key, const AheadRecord& record,
+                                            std::span<float> target) const;
   std::unique_ptr<ComingRecord> take_coming(std::string_view key, const RecordInfo& info,
                                             std::span<const float> target);
   std::unique_ptr<RecordWriter> make_writer(std::uint64_t run, std::uint64_t base_version,
