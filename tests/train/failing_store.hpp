@@ -13,7 +13,8 @@
 namespace speedo::test {
 
 // A store that fails at its k-th operation from now on: before it takes effect, or after (the
-// answer is lost). Reading counts as well. Or one that refuses writes alone, or answers nobody.
+// answer is lost). Reading counts as well. Or one that refuses writes alone, answers nobody, or has
+// lost the chunks of its records.
 class FailingStore : public RecordStore {
  public:
   enum class When { kBefore, kAfter };
@@ -34,12 +35,17 @@ class FailingStore : public RecordStore {
   // which waits for it fails, but not for ever.
   void hang(bool on) { hangs_ = on; }
   bool is_waited_for() const { return waiting_ > 0; }
+  // From now on no chunk is there that is read.
+  void lose_chunks(bool on) { has_no_chunks_ = on; }
+  // Records that were opened so far.
+  std::uint64_t reads() const { return reads_; }
 
   std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override {
     return std::make_unique<Writer>(*this, store_->write(key, info));
   }
   Result<std::unique_ptr<RecordReader>> read(std::string_view key) override {
     wait_while_it_hangs();
+    ++reads_;
     return attempt([&] { return wrap(store_->read(key)); });
   }
   std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
@@ -90,6 +96,7 @@ class FailingStore : public RecordStore {
     }
     bool is_done(std::size_t chunk) const override { return reader_->is_done(chunk); }
     Result<void> wait(std::size_t chunk) override {
+      if (store_.has_no_chunks_) return Error{ErrorCode::kNotFound, kFailure};
       return store_.attempt([&] { return reader_->wait(chunk); });
     }
     std::uint64_t checksum(std::size_t chunk) const override { return reader_->checksum(chunk); }
@@ -128,6 +135,8 @@ class FailingStore : public RecordStore {
   std::atomic<bool> refuses_writes_{false};
   std::atomic<bool> failed_{false};
   std::atomic<bool> hangs_{false};
+  std::atomic<bool> has_no_chunks_{false};
+  std::atomic<std::uint64_t> reads_{0};
   std::atomic<int> waiting_{0};
   When when_ = When::kBefore;
   ErrorCode code_ = ErrorCode::kUnavailable;

@@ -1,11 +1,14 @@
 // What a trainer answers when something is wrong, and the job record.
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "support/skip.hpp"
 #include "support/catch.hpp"
 
+#include "failing_store.hpp"
 #include "trainer_cluster.hpp"
 
 namespace speedo {
@@ -229,6 +232,26 @@ TEST_CASE("a cancelled run ends at once, even one that waits for weights") {
   REQUIRE_FALSE(report);
   CHECK(report.error().code == ErrorCode::kUnavailable);
   CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));  // The trainer is as good as before.
+}
+
+TEST_CASE("weights whose chunks are gone are waited for without a rush, until they are there again") {
+  const auto store = std::make_shared<test::FailingStore>(make_memory_store());
+  test::TrainerCluster::Options options{.store = store};
+  options.parts.shares_memory = false;
+  test::TrainerCluster cluster(small_job(), 1, std::move(options));
+  const std::uint64_t before = store->reads();
+  store->lose_chunks(true);
+  std::thread mender([&] {
+    constexpr auto kLost = std::chrono::milliseconds(300);
+    std::this_thread::sleep_for(kLost);
+    store->lose_chunks(false);
+  });
+  const RunReport report = cluster.train(0);
+  mender.join();
+  CHECK(report.base == cluster.version());
+  // One each 20 ms; some thousands without a pause.
+  CHECK(store->reads() - before > 2);
+  CHECK(store->reads() - before < 60);
 }
 
 TEST_CASE("what a run has put that nobody will hear of is erased, before anything else is done") {

@@ -31,7 +31,7 @@ namespace {
 // Whoever was sent so often to the version after the one that it began from, is in a round: what
 // comes next will be read.
 constexpr int kRoundsToExpect = 2;
-constexpr std::chrono::milliseconds kDamagedWeightsPoll{20};
+constexpr std::chrono::milliseconds kLostWeightsPoll{20};
 
 std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
   return static_cast<std::uint64_t>(std::chrono::floor<std::chrono::microseconds>(time).count());
@@ -213,6 +213,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   if (ended_at_ && is_tracing()) trace_span("wait for order", *ended_at_, steady_clock().now());
   if (order.seat != kNoSeat) SPEEDO_TRY(take_seat(order));
   exchange_->abandon();  // what a run that failed has left
+  has_missed_weights_ = false;
   codec_.begin_run(order.merged_run);
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   note_version(order);
@@ -314,14 +315,17 @@ Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
   }
 }
 
-// Whether weights that cannot be read for this reason will be there again. What others wrote in
-// their place the master replaces once it has looked, within seconds.
+// Whether weights that cannot be read for this reason will be there again. What the store has lost
+// and what others wrote in their place the master replaces once it has looked, within seconds; a run
+// that misses them for the first time may find newer ones at once.
 bool TrainerEngine::come_again(const Error& error) {
-  if (error.code != ErrorCode::kCorrupt) return error.code == ErrorCode::kNotFound;
+  const bool is_damaged = error.code == ErrorCode::kCorrupt;
+  if (!is_damaged && error.code != ErrorCode::kNotFound) return false;
   const Instant now = platform_.clock().now();
-  if (!damaged_since_) damaged_since_ = now;
-  if (now - *damaged_since_ > kStoreCommandTimeout) return false;
-  platform_.sleep(kDamagedWeightsPoll);
+  if (is_damaged && !damaged_since_) damaged_since_ = now;
+  if (is_damaged && now - *damaged_since_ > kStoreCommandTimeout) return false;
+  if (is_damaged || has_missed_weights_) platform_.sleep(kLostWeightsPoll);
+  has_missed_weights_ = true;
   return true;
 }
 

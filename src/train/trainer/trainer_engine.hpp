@@ -130,6 +130,7 @@ class TrainerEngine {
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read
   std::optional<Instant> damaged_since_;      // the weights in the store, as this run sees them
+  bool has_missed_weights_ = false;           // this run, at least once
   bool is_finite_ = true;                     // every bucket of the step under way so far
   std::string fault_;                         // what was not finite first, if something was
 };
