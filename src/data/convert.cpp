@@ -55,6 +55,14 @@ Result<std::unique_ptr<DatabaseWriter>> make_database_writer(const ConvertOption
   return make_datumfile_writer(options);
 }
 
+Result<void> go_on(const ConvertOptions& options, std::int64_t done, std::int64_t total) {
+  if (options.progress) options.progress(done, total);
+  if (done == total || !options.stopped || !options.stopped()) return {};
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("stopped after {} of {} records: {} was not written", done, total,
+                           options.output.string())};
+}
+
 Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) {
   SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(options));
   // Caffe's eight digits; more where the keys would not sort by number any longer.
@@ -72,7 +80,7 @@ Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) 
     }
     missed = is_good ? 0 : missed + 1;
     if (is_good) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), *read.record));
-    if (options.progress) options.progress(index + 1, source.size());
+    SPEEDO_TRY(go_on(options, index + 1, source.size()));
   }
   if (written == 0) return Error{ErrorCode::kData, "no record could be read"};
   SPEEDO_TRY(writer->commit());

@@ -26,12 +26,18 @@ struct ConvertOptions {
   bool force = false;  // replace what is there, if it is data of this format
   std::int64_t hdf5_file_bytes_max = std::int64_t{1} << 30U;
   std::function<void(std::int64_t done, std::int64_t total)> progress = {};  // may be empty
+  // Asked after every record: true ends it. May be empty.
+  std::function<bool()> stopped = {};
 };
+
+// After so many records. Error: kUnavailable, it is to end.
+Result<void> go_on(const ConvertOptions& options, std::int64_t done, std::int64_t total);
 
 // Writes all records of a source, keyed by number, as Caffe's own converters do, and returns how
 // many there were. Records left out leave no number free. The output appears
 // when it is complete; a failure leaves nothing behind but, for HDF5, parts already completed.
-// Errors: kCannotWrite, also when the output exists already; those of the source.
+// Errors: kCannotWrite, also when the output exists already; kUnavailable, stopped; those of the
+// source.
 Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options);
 
 }  // namespace speedo

@@ -112,6 +112,19 @@ TEST_CASE("a failure in the middle leaves nothing behind") {
   }
 }
 
+TEST_CASE("a conversion that is stopped says how far it came, and leaves nothing behind") {
+  const TempDir folder;
+  for (const auto format : {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile,
+                            RecordFormat::kHdf5}) {
+    MemorySource source(numbered_records(20));
+    int asked = 0;
+    ConvertOptions options{.output = folder / "d", .format = format};
+    options.stopped = [&] { return ++asked == 15; };
+    check_error(convert(source, options), ErrorCode::kUnavailable, "after 15 of 20 records");
+    CHECK(entries(folder) == 0);
+  }
+}
+
 TEST_CASE("HDF5 output refuses images of several sizes") {
   const TempDir folder;
   MemorySource source({numbered_record(0), numbered_record(1, 2, 4, 4)});

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "main/command_support.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -67,6 +68,22 @@ TEST_CASE("A limit of the address space ends a program with a line that names it
     limited = true;
   }
   CHECK(limited);
+}
+
+TEST_CASE("A conversion that is asked to stop leaves nothing behind") {
+  constexpr int kManyRecords = 3'000'000;
+  Context place;
+  std::string table;
+  for (int i = 0; i < kManyRecords; ++i) table += "1,0\n";
+  const std::string output = place.file("out/lmdb");
+  REQUIRE(fs::create_directory(place.file("out")));
+  Process process =
+      place.start({"speedo", "convert", "csv", place.write("table.csv", table), output});
+  poll_until([&] { return !fs::is_empty(place.file("out")) || !process.running(); });
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 69);
+  CHECK(fs::is_empty(place.file("out")));
+  CHECK(process.errors().find("stopped after") != std::string::npos);
 }
 
 TEST_CASE("SIGHUP writes a snapshot and training goes on, with one process or many") {

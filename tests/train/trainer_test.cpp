@@ -234,7 +234,7 @@ TEST_CASE("a cancelled run ends at once, even one that waits for weights") {
   CHECK(run(cluster.trainer(0), TrainMessage{.run = 2}));  // The trainer is as good as before.
 }
 
-TEST_CASE("weights whose chunks are gone are waited for without a rush, until they are there again") {
+TEST_CASE("weights whose chunks are gone are waited for without a rush") {
   const auto store = std::make_shared<test::FailingStore>(make_memory_store());
   test::TrainerCluster::Options options{.store = store};
   options.parts.shares_memory = false;

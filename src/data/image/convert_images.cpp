@@ -217,9 +217,7 @@ Result<ConvertedImages> convert_images(ImageList list, const ConvertImagesOption
     for (std::size_t i = 0; i < indices.size(); ++i) {
       SPEEDO_TRY(writer.add(indices[i], std::move(outcomes[i])));
       ++done;
-      if (options.output.progress) {
-        options.output.progress(static_cast<std::int64_t>(done), source.size());
-      }
+      SPEEDO_TRY(go_on(options.output, static_cast<std::int64_t>(done), source.size()));
     }
   }
   return writer.commit();

@@ -16,6 +16,7 @@
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
+#include "cli/signals.hpp"
 #include "data/convert.hpp"
 #include "data/csv.hpp"
 #include "data/image/image_files.hpp"
@@ -156,6 +157,7 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   options.format = record_format_named(flags.backend);
   options.force = flags.force;
   options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done); };
+  options.stopped = [] { return stop_requested().has_value(); };
   options.on_bad_record = bad_record_policy(flags.skip_bad_records);
   SPEEDO_ASSIGN(const std::int64_t written, convert(subset, options));
   progress.finish();
@@ -203,6 +205,7 @@ Result<int> convert_command(const CommandLine& line) {
   const std::vector<fs::path> inputs(flags.paths.begin(), flags.paths.end() - 1);
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source, open_input(flags, inputs));
   SPEEDO_ASSIGN(Split split, split_records(source->size(), flags.split));
+  install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   SPEEDO_TRY(write_parts(*source, std::move(split.train), flags));
   if (!flags.test_output.empty()) {
     SPEEDO_TRY(write(*source, std::move(split.test), flags.test_output, flags));

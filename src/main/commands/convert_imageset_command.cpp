@@ -13,6 +13,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
+#include "cli/signals.hpp"
 #include "data/image/convert_images.hpp"
 #include "data/image/image_encoder.hpp"
 #include "main/commands.hpp"
@@ -80,6 +81,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
   SPEEDO_TRY(check(flags));
 
   set_up_console(false);
+  install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   ConvertImagesOptions& options = flags.options;
   if (!values.given("threads")) options.threads = default_threads();
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(flags.list, {}));
@@ -95,6 +97,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
     progress.update(done);
     if (done % kToldEach == 0) SPEEDO_INFO("Processed {} files.", done);
   };
+  options.output.stopped = [] { return stop_requested().has_value(); };
   SPEEDO_ASSIGN(const ConvertedImages converted, convert_images(std::move(list), options));
   progress.finish();
   const std::int64_t all = converted.written + converted.skipped;

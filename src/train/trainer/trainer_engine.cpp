@@ -316,8 +316,8 @@ Result<std::uint64_t> TrainerEngine::begin_update(const TrainMessage& order) {
 }
 
 // Whether weights that cannot be read for this reason will be there again. What the store has lost
-// and what others wrote in their place the master replaces once it has looked, within seconds; a run
-// that misses them for the first time may find newer ones at once.
+// and what others wrote in their place the master replaces once it has looked, within seconds; a
+// run that misses them for the first time may find newer ones at once.
 bool TrainerEngine::come_again(const Error& error) {
   const bool is_damaged = error.code == ErrorCode::kCorrupt;
   if (!is_damaged && error.code != ErrorCode::kNotFound) return false;
