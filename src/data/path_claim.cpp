@@ -1,17 +1,16 @@
 #include "data/path_claim.hpp"
 
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "base/whole_path.hpp"
 
 namespace speedo {
 
 Result<PathClaim> PathClaim::take(std::shared_ptr<OpenPaths> open,
                                   const std::filesystem::path& path) {
-  std::error_code code;  // of a path that has no absolute form, which then stays as it is
-  std::filesystem::path whole = std::filesystem::weakly_canonical(path, code);
-  if (code) whole = path;
+  std::filesystem::path whole = whole_path(path);
   const std::lock_guard lock(open->mutex);
   if (!open->paths.insert(whole).second) {
     return Error{

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace speedo {
 
 namespace {
@@ -53,7 +55,7 @@ std::string to_json(const Findings& findings) {
                                   {"what", each.what},
                                   {"remedy", each.remedy}});
   }
-  return report.dump(2) + "\n";
+  return json_text(report, 2) + "\n";
 }
 
 bool has_problem(const Findings& findings) { return count_of(findings, Health::kProblem) > 0; }

@@ -99,8 +99,7 @@ Findings check_machine(const std::filesystem::path& root) {
           check_threads(),
           check_memory_there(root),
           check_open_files(open_files_max(), 0),
-          check_clock(),
-          {"cuda", Health::kOk, "this build computes on the CPU only"}};
+          check_clock()};
 }
 
 }  // namespace speedo

@@ -9,7 +9,7 @@
 namespace speedo {
 
 // What this process may use of the machine: "kernels", "blas", "threads", "memory" (nothing but how
-// much there is), "open files", "clock", "cuda". `root`: where /proc and /sys lie.
+// much there is), "open files", "clock". `root`: where /proc and /sys lie.
 Findings check_machine(const std::filesystem::path& root = "/");
 
 // "memory" for a training that is predicted to take so much in this process.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -227,15 +229,17 @@ Result<void> add_inputs(const caffe::LayerParameter& data, const DeployOptions& 
   return {};
 }
 
-// Gives an Input layer the shapes that are asked for.
+// Gives an Input layer the shapes that are asked for; it may have none of its own if all are.
 void reshape_input(const DeployOptions& options, caffe::LayerParameter& input) {
   caffe::InputParameter& shapes = *input.mutable_input_param();
   if (shapes.shape_size() == 1) {
     for (int i = 1; i < input.top_size(); ++i) *shapes.add_shape() = shapes.shape(0);
   }
-  for (int i = 0; i < std::min(input.top_size(), shapes.shape_size()); ++i) {
+  for (int i = 0; i < input.top_size(); ++i) {
     const auto shape = options.shapes.find(input.top(i));
-    if (shape != options.shapes.end()) set_shape(shape->second, *shapes.mutable_shape(i));
+    if (shape == options.shapes.end()) continue;
+    if (i == shapes.shape_size()) shapes.add_shape();
+    if (i < shapes.shape_size()) set_shape(shape->second, *shapes.mutable_shape(i));
   }
 }
 
@@ -281,13 +285,15 @@ Result<std::vector<DeployInput>> deploy_inputs(const caffe::NetParameter& net,
 
 caffe::NetParameter with_weights(const caffe::NetParameter& net,
                                  const caffe::NetParameter& weights) {
+  // The last one of a name counts.
+  std::map<std::string_view, const caffe::LayerParameter*> sources;
+  for (const caffe::LayerParameter& source : weights.layer()) {
+    if (source.blobs_size() > 0) sources.insert_or_assign(source.name(), &source);
+  }
   caffe::NetParameter filled = net;
   for (caffe::LayerParameter& layer : *filled.mutable_layer()) {
-    for (const caffe::LayerParameter& source : weights.layer()) {
-      if (source.name() == layer.name() && source.blobs_size() > 0) {
-        *layer.mutable_blobs() = source.blobs();
-      }
-    }
+    const auto source = sources.find(layer.name());
+    if (source != sources.end()) *layer.mutable_blobs() = source->second->blobs();
   }
   return filled;
 }

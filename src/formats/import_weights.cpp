@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,11 +57,13 @@ Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
                            file.name(), tensor.name)};
 }
 
-bool is_owner(const ParameterLayout& layout, const std::string& layer, int index) {
-  for (const ParameterSlot& slot : layout.slots()) {
-    if (slot.layer == layer && slot.index == index) return true;
-  }
-  return false;
+// Of each parameter its owner and its number there.
+using Owners = std::set<std::pair<std::string_view, int>>;
+
+Owners owners_of(const ParameterLayout& layout) {
+  Owners owners;
+  for (const ParameterSlot& slot : layout.slots()) owners.emplace(slot.layer, slot.index);
+  return owners;
 }
 
 }  // namespace
@@ -71,13 +74,14 @@ Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
   caffe::NetParameter model;
   net.to_proto(model, false);
   ImportGaps gaps;
+  const Owners owners = owners_of(net.layout());
   // An owner's value stands where a layer that shares it has none.
   for (caffe::LayerParameter& layer : *model.mutable_layer()) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
       SPEEDO_ASSIGN(const StoredTensor* const tensor, take(layer, i, left));
       if (tensor != nullptr) {
         SPEEDO_TRY(read_blob(file, *tensor, layer, *layer.mutable_blobs(i)));
-      } else if (is_owner(net.layout(), layer.name(), i)) {
+      } else if (owners.contains({layer.name(), i})) {
         gaps.missing.push_back(weight_name(layer, i, layer.blobs_size()));
       } else {
         layer.mutable_blobs(i)->Clear();

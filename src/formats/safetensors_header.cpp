@@ -10,6 +10,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_member.hpp"
+#include "base/json_text.hpp"
+
 namespace speedo {
 
 namespace {
@@ -215,12 +218,13 @@ std::string to_json(const SafetensorsHeader& header) {
   Json json = Json::object();
   if (!header.metadata.empty()) json[std::string(kMetadata)] = header.metadata;
   for (const StoredTensor& tensor : header.tensors) {
-    json[tensor.name] = {{"dtype", entry_of(tensor.type).name},
-                         {"shape", tensor.shape.dims()},
-                         {"data_offsets", {tensor.begin, tensor.end}}};
+    add_member(json, tensor.name,
+               Json{{"dtype", entry_of(tensor.type).name},
+                    {"shape", tensor.shape.dims()},
+                    {"data_offsets", {tensor.begin, tensor.end}}});
   }
   // A name that is no UTF-8 would be no JSON.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace speedo

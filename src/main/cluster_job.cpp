@@ -139,7 +139,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);
   session.stall_timeout = std::chrono::seconds(
-      flags.stall_timeout_s.value_or(kStallTimeouts * flags.worker_timeout_s));
+      flags.stall_timeout_s.value_or(std::min(kCountMax, kStallTimeouts * flags.worker_timeout_s)));
   session.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   session.non_finite_max = flags.non_finite.max;
   return {};

@@ -2,6 +2,12 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <speedo/gpu/gpu_devices.hpp>
 
 #include "actors/node.hpp"
 #include "actors/reachable_address.hpp"
@@ -46,6 +52,22 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
   return need;
 }
 
+// The GPUs that nets can be computed on, and whether the one that is asked for is there.
+Finding examine_gpus(const ComputeFlags& flags) {
+  const auto wanted = gpu_of(flags);
+  if (!wanted) {
+    return {"cuda", Health::kProblem, wanted.error().message,
+            "leave out --gpu to compute on the CPU"};
+  }
+  const auto devices = gpu_devices();
+  if (!devices) return {"cuda", Health::kOk, "computing on the CPU: " + devices.error().message};
+  std::string names;
+  for (const GpuDescription& each : *devices) {
+    names += fmt::format("{}{}: {}", names.empty() ? "" : ", ", each.index, each.name);
+  }
+  return {"cuda", Health::kOk, "GPUs " + names};
+}
+
 Finding examine_master(const std::string& text, const GateFiles& gate) {
   const char* remedy = "start it first, or give the address that it prints (speedo://HOST:PORT)";
   const auto address = parse_address(text);
@@ -81,6 +103,7 @@ Findings examine_listening(const Examination::Listening& listening) {
 
 Result<int> examine(const Examination& examination) {
   Findings findings = check_machine();
+  findings.push_back(examine_gpus(examination.compute));
   SPEEDO_ASSIGN(const JobNeed need, examine_job(examination, findings));
   append(examination.listening ? examine_listening(*examination.listening)
                                : Findings{check_host("")},

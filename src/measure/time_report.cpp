@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "cli/net_inputs.hpp"
 
@@ -171,7 +172,7 @@ std::string to_json(const TimeReport& report) {
   for (const TimeReport::Layer& layer : report.layers) {
     object["layers"].push_back(layer_object(layer, report.sgemm_gflops));
   }
-  return object.dump();
+  return json_text(object);
 }
 
 std::string to_text(const TimeReport& report) {

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace speedo {
 
 void CurveHistory::add(const JobStatus& status) {
@@ -52,7 +54,7 @@ std::string CurveHistory::json() const {
     object["staleness"].push_back(known(point.staleness));
     object["workers"].push_back(point.workers);
   }
-  return object.dump();
+  return json_text(object);
 }
 
 }  // namespace speedo

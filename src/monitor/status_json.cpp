@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "monitor/status_text.hpp"
 
 namespace speedo {
@@ -93,7 +94,7 @@ std::string status_json(const JobStatus& status) {
           : Json(nullptr);
   object["workers"] = Json::array();
   for (const WorkerStatus& row : status.workers) object["workers"].push_back(worker_json(row));
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 }  // namespace speedo

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace speedo {
 
 namespace {
@@ -135,8 +137,7 @@ std::string to_json(const EvaluationReport& report) {
   object["classes"] = classes_json(report);
   object["calibration"] = calibration_json(all);
   add_confusion(all, object);
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;  // labels may be any bytes
-  return object.dump(2, ' ', false, kReplace) + "\n";
+  return json_text(object, 2) + "\n";
 }
 
 }  // namespace speedo

@@ -315,6 +315,12 @@ TEST_CASE("Outputs are not overwritten unless asked for") {
   REQUIRE(place.run({"speedo", "convert", "csv", csv, lmdb}).exit_code == 0);
   expect_failure(place, {"speedo", "convert", "csv", csv, lmdb}, 73, {"a_lmdb", "--force"});
   CHECK(place.run({"speedo", "convert", "csv", csv, lmdb, "--force"}).exit_code == 0);
+  expect_failure(place, {"speedo", "convert", "csv", csv, lmdb, "--force", "--test-output",
+                         place.file("./a_lmdb/"), "--train-count", "1"},
+                 2, {"a_lmdb", "another name"});
+  expect_failure(place, {"speedo", "convert", "csv", csv, lmdb, "--parts", "2", "--test-output",
+                         place.file("a_lmdb_1"), "--train-count", "1"},
+                 2, {"a_lmdb_1", "another name"});
   const std::string mean = place.file("mean.binaryproto");
   REQUIRE(place.run({"speedo", "mean", lmdb, mean}).exit_code == 0);
   expect_failure(place, {"speedo", "mean", lmdb, mean}, 73,
@@ -327,6 +333,26 @@ TEST_CASE("A master does not start whose address file nobody could read") {
   expect_failure(place, {"speedo-master", "--solver", place.write_solver(), "--address-file",
                          "/nonexistent/address"},
                  73, {"/nonexistent/address", "No such file"});
+}
+
+TEST_CASE("Names that are not UTF-8 are shown in JSON with what is wrong replaced") {
+  Context place;
+  const std::string replaced = "\xef\xbf\xbd";
+  const std::string net = place.write("net\xff.prototxt", R"(name: "a\377b" input: "data"
+      input_shape { dim: 1 dim: 2 } layer { name: "\377" type: "ReLU" bottom: "data" top: "r" })");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"net", "--json", "--model", net},
+        {"time", "--json", "--model", net, "--iterations", "1"},
+        {"doctor", "--json", "--solver", "none\xff.prototxt"},
+        {"run", "--dry-run", "--json", "--solver", "none\xff.prototxt"},
+        {"config", "--json", "train", "--solver", "none\xff.prototxt"}}) {
+    INFO(command.front());
+    std::vector<std::string> line = {"speedo"};
+    line.insert(line.end(), command.begin(), command.end());
+    const Outcome outcome = place.run(line);
+    CHECK(outcome.exit_code != 70);
+    CHECK(outcome.json().dump().find(replaced) != std::string::npos);
+  }
 }
 
 TEST_CASE("Schedules that contradict themselves, and malformed stages and groups") {

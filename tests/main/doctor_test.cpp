@@ -77,6 +77,10 @@ TEST_CASE("A machine, a job and a server without fault have no problem") {
     INFO(check);
     CHECK(outcome.output.find(check) != std::string::npos);
   }
+  // It says of GPUs what device_query does.
+  const Outcome devices = place.run({"speedo", "device_query"});
+  const std::string why = devices.error_line().substr(devices.error_line().find(": ") + 2);
+  CHECK((devices.exit_code == 0 || outcome.output.find(why) != std::string::npos));
 }
 
 TEST_CASE("Redis: away, closed, evicting, too small, saving, a replica") {

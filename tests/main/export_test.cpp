@@ -146,6 +146,33 @@ TEST_CASE("export: flags that contradict, and nets that cannot be said") {
   CHECK(wrong.error_line().find("did you mean 'prob'?") != std::string::npos);
 }
 
+TEST_CASE("export: what is exported is not replaced") {
+  Trained net;
+  const std::string before = net.place.read("snap_iter_4.caffemodel");
+  const auto fails = [&](const std::string& format, const std::string& output) {
+    INFO(format << " " << output);
+    const Outcome outcome = net.place.run(net.line(format, output));
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.error_line().find("would replace") != std::string::npos);
+  };
+  fails("deploy", "snap_iter_4.prototxt");
+  fails("deploy", "./net.prototxt");
+  fails("h5", "snap_iter_4.caffemodel");
+  CHECK(net.place.read("snap_iter_4.caffemodel") == before);
+}
+
+TEST_CASE("export: an Input layer without a shape takes the one that is given") {
+  Context place;
+  const std::string model = place.write("net.prototxt", R"(
+      layer { name: "data" type: "Input" top: "data" }
+      layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+              inner_product_param { num_output: 2 } })");
+  CHECK(place.run({"speedo", "export", "--format", "deploy", "--model", model, "--output",
+                   place.file("deploy.prototxt"), "--shape", "1,3,4,4"})
+            .exit_code == 0);
+  CHECK(place.read("deploy.prototxt").find("dim: 4") != std::string::npos);
+}
+
 TEST_CASE("export: with a shape the data need not be there") {
   Context place;
   const std::string model = place.write("net.prototxt", R"(

@@ -178,6 +178,16 @@ TEST_CASE("A worker that dies is started again, as often as allowed; then that i
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
+TEST_CASE("A worker has as long as the longest --worker-timeout says") {
+  ClusterPlace place;
+  const Outcome outcome =
+      place.run({"speedo", "run", "--solver", place.write_solver("max_iter: 60"), "--workers", "2",
+                 "--worker-timeout", "2147483647"});
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.errors.find("no progress") == std::string::npos);
+}
+
 TEST_CASE("A cluster that is stopped before its first merge writes no snapshot") {
   ClusterPlace place;
   Process process =

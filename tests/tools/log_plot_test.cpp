@@ -89,7 +89,7 @@ TEST_CASE("a chart leaves gaps, keeps extremes, and takes any points and names")
   CHECK(count_of(dense, " 44.0L") + count_of(dense, " 44.0\"") >= 1);
   for (const std::vector<ChartPoint>& few :
        {std::vector<ChartPoint>{}, {{1, 1}}, {{0, -3}, {0, -3}}, {{-1e-30, 1e100}},
-        {{0, 5e-324}, {1, 0}}}) {
+        {{0, 5e-324}, {1, 0}}, {{0, 1e-60}, {1, 3e-60}}, {{1e-60, 1}, {3e-60, 2}}}) {
     chart.lines[0].points = few;
     const std::string small = to_svg(chart);
     CHECK(small.find("nan") == std::string::npos);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <speedo/store/store_address.hpp>
 
+#include "base/json_text.hpp"
 #include "cli/options/program_table.hpp"
 
 namespace speedo {
@@ -85,7 +86,7 @@ std::string config_json(const OptionValues& values, const std::string& file) {
                                                              : value.option->value);
     report["options"].push_back(std::move(row));
   }
-  return report.dump(2);
+  return json_text(report, 2);
 }
 
 }  // namespace speedo

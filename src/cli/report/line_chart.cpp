@@ -27,7 +27,7 @@ bool is_finite(const ChartPoint& point) {
 // As an axis of whole steps: from the last one below `range` to the first one above.
 struct Axis {
   explicit Axis(ChartRange range, bool is_given) {
-    constexpr double kExtentMin = 1e-150;  // a part of less is no number
+    constexpr double kExtentMin = kParts * kAxisStepMin;
     double extent = range.max - range.min;
     if (!(extent > kExtentMin)) {
       extent = std::max(std::abs(range.max), 1.0);
@@ -156,7 +156,7 @@ class LinePicture {
         continue;
       }
       const double column = std::floor(x(points[begin].x));
-      std::size_t end = begin, lowest = begin, highest = begin;
+      std::size_t end = begin + 1, lowest = begin, highest = begin;
       for (;
            end < points.size() && is_finite(points[end]) && std::floor(x(points[end].x)) == column;
            ++end) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "base/memory_limit.hpp"
 #include "cli/report/console.hpp"
@@ -61,7 +62,7 @@ std::string to_json(const Report& report) {
   object["peak_memory_bytes"] = value(report.peak_memory_bytes);
   object["snapshot"] = nullptr;
   if (!report.snapshot.empty()) object["snapshot"] = report.snapshot;
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(object);
 }
 
 std::string to_text(const Report& report) {
@@ -136,7 +137,7 @@ std::string with_workers(const std::string& printed, bool json, const WorkerFigu
       object["predicted_memory_bytes"] = figures.predicted_memory_bytes;
     }
     if (figures.peak_memory_bytes > 0) object["peak_memory_bytes"] = figures.peak_memory_bytes;
-    return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return json_text(object);
   }
   if (restarts == 0 || printed.empty()) return printed;
   return fmt::format("{}, {} restart{} of workers", printed, restarts, restarts == 1 ? "" : "s");

@@ -49,7 +49,7 @@ std::string svg_rule(double x1, double y1, double x2, double y2, const char* cla
 }
 
 double axis_step(double extent, double parts) {
-  const double raw = std::max(extent / parts, 1e-30);
+  const double raw = std::max(extent / parts, kAxisStepMin);
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     if (factor * power >= raw * (1.0 - 1e-9)) return factor * power;

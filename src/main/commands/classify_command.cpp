@@ -7,6 +7,7 @@
 
 #include <speedo/backend/backend.hpp>
 
+#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
@@ -87,9 +88,8 @@ Result<void> classify(const ClassifyFlags& flags, Net& net) {
     }
   }
   if (!flags.json) return {};
-  constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
   const nlohmann::json object = {{"images", images}};
-  std::printf("%s\n", object.dump(-1, ' ', false, kReplace).c_str());
+  std::printf("%s\n", json_text(object).c_str());
   return {};
 }
 

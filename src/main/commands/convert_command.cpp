@@ -12,6 +12,7 @@
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
+#include "base/whole_path.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
@@ -39,6 +40,7 @@ struct ConvertFlags {
   std::string test_output;
   SplitOptions split;
   std::string parts;
+  std::vector<double> ratios;  // what `parts` says; empty: one output
   std::string shape, label, delimiter;
   CsvOptions csv;
 };
@@ -167,12 +169,28 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
 
 Result<void> write_parts(DataSource& source, std::vector<std::int64_t> records,
                          const ConvertFlags& flags) {
-  SPEEDO_ASSIGN(const std::vector<double> ratios, parse_parts(flags.parts));
   const std::string& output = flags.paths.back();
-  if (ratios.empty()) return write(source, std::move(records), output, flags);
-  SPEEDO_ASSIGN(auto parts, deal_records(records, ratios));
+  if (flags.ratios.empty()) return write(source, std::move(records), output, flags);
+  SPEEDO_ASSIGN(auto parts, deal_records(records, flags.ratios));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     SPEEDO_TRY(write(source, std::move(parts[i]), part_name(output, i), flags));
+  }
+  return {};
+}
+
+// Each would replace the other.
+Result<void> check_outputs(const ConvertFlags& flags) {
+  if (flags.test_output.empty()) return {};
+  std::vector<std::string> outputs;
+  for (std::size_t i = 0; i < flags.ratios.size(); ++i) {
+    outputs.push_back(part_name(flags.paths.back(), i));
+  }
+  if (outputs.empty()) outputs.push_back(flags.paths.back());
+  for (const std::string& output : outputs) {
+    if (whole_path(output) != whole_path(flags.test_output)) continue;
+    return usage_error(fmt::format("--test-output {} is {}, where the other records go: give it "
+                                   "another name",
+                                   flags.test_output, output));
   }
   return {};
 }
@@ -189,7 +207,7 @@ Result<void> check(const ConvertFlags& flags) {
   if (!split && !flags.test_output.empty()) {
     return usage_error("--test-output needs --train-count, --test-every or --test-fraction");
   }
-  return {};
+  return check_outputs(flags);
 }
 
 }  // namespace
@@ -198,7 +216,8 @@ Result<int> convert_command(const CommandLine& line) {
   OptionValues values(Program::kConvert);
   SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
-  const ConvertFlags flags = convert_flags(values);
+  ConvertFlags flags = convert_flags(values);
+  SPEEDO_ASSIGN(flags.ratios, parse_parts(flags.parts));
   SPEEDO_TRY(check(flags));
 
   set_up_console(false);

@@ -5,6 +5,7 @@
 
 #include <speedo/gpu/gpu_devices.hpp>
 
+#include "base/json_text.hpp"
 #include "cli/report/console.hpp"
 #include "main/commands.hpp"
 #include "main/program_options.hpp"
@@ -43,7 +44,7 @@ void print_json(const std::vector<GpuDescription>& devices) {
                    {"memory_bytes", each.memory_bytes},
                    {"multiprocessors", each.multiprocessors}});
   }
-  std::printf("%s\n", all.dump().c_str());
+  std::printf("%s\n", json_text(all).c_str());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
+#include "base/whole_path.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/solver_file.hpp"
@@ -63,6 +64,22 @@ ExportFlags export_flags(const OptionValues& values) {
   return flags;
 }
 
+// Of --format deploy.
+fs::path weights_target(const ExportFlags& flags) {
+  return fs::path(flags.output).replace_extension(".caffemodel");
+}
+
+// What is read is not replaced: a net that is exported may have fewer layers.
+Result<void> check_target(const fs::path& target, const ExportFlags& flags) {
+  for (const fs::path& input : {flags.request.model, fs::path(flags.weights)}) {
+    if (input.empty() || whole_path(input) != whole_path(target)) continue;
+    return usage_error(fmt::format("--output {} would replace {}, which is exported: give it "
+                                   "another name",
+                                   flags.output, input.string()));
+  }
+  return {};
+}
+
 Result<void> check(const ExportFlags& flags) {
   const bool is_of_weights = flags.format == "safetensors" || flags.format == "h5";
   if (flags.request.model.empty() && !is_of_weights) {
@@ -74,6 +91,10 @@ Result<void> check(const ExportFlags& flags) {
   }
   if (flags.format == "deploy" && fs::path(flags.output).extension() == ".caffemodel") {
     return usage_error("--output names the prototxt; the weights are written beside it");
+  }
+  SPEEDO_TRY(check_target(flags.output, flags));
+  if (flags.format == "deploy" && !flags.weights.empty()) {
+    SPEEDO_TRY(check_target(weights_target(flags), flags));
   }
   return {};
 }
@@ -142,7 +163,7 @@ Result<void> export_deploy(const ExportFlags& flags) {
   SPEEDO_ASSIGN(const Exported exported, build(flags));
   // What is large goes first: a disk without room for it gets no net without weights.
   if (!flags.weights.empty()) {
-    const fs::path weights = fs::path(flags.output).replace_extension(".caffemodel");
+    const fs::path weights = weights_target(flags);
     SPEEDO_TRY(write_caffemodel(weights, model_of(exported)));
     SPEEDO_INFO("Wrote the weights to {}", weights.string());
   }

@@ -13,6 +13,7 @@
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
+#include "base/whole_path.hpp"
 #include "cli/hosts_file.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/signals.hpp"
@@ -181,7 +182,8 @@ Result<FeatureFlags> feature_flags(const OptionValues& values) {
     return usage_error(fmt::format("{} blobs are named, but {} databases: give one for each",
                                    flags.blobs.size(), flags.databases.size()));
   }
-  const std::set<std::string> distinct(flags.databases.begin(), flags.databases.end());
+  std::set<std::filesystem::path> distinct;
+  for (const std::string& database : flags.databases) distinct.insert(whole_path(database));
   if (distinct.size() != flags.databases.size()) {
     return usage_error("one database is named twice: each blob needs one of its own");
   }

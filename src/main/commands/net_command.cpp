@@ -1,5 +1,7 @@
 #include <cstdio>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,8 @@
 
 #include <speedo/backend/backend.hpp>
 
+#include "base/json_member.hpp"
+#include "base/json_text.hpp"
 #include "base/log.hpp"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
@@ -49,12 +53,24 @@ ShowFlags show_flags(const OptionValues& values) {
 
 const char* name_of(Phase phase) { return phase == Phase::kTrain ? "TRAIN" : "TEST"; }
 
-// The blobs of these names as the prototxt has them: layers that only change a blob's layout are
+// Blobs that are others in another layout, and those: layers that only change a blob's layout are
 // not the user's.
-std::vector<std::string> as_written(const Net& net, std::vector<std::string> names) {
+using Reordered = std::map<std::string, std::string, std::less<>>;
+
+Reordered reordered_in(const Net& net) {
+  Reordered found;
+  for (const Net::LayerView& view : net.layers()) {
+    if (view.is_reorder) found.emplace(view.top_names.front(), view.bottom_names.front());
+  }
+  return found;
+}
+
+// The blobs of these names as the prototxt has them.
+std::vector<std::string> as_written(const Reordered& reordered, std::vector<std::string> names) {
   for (std::string& name : names) {
-    for (const Net::LayerView& view : net.layers()) {
-      if (view.is_reorder && view.top_names.front() == name) name = view.bottom_names.front();
+    for (auto other = reordered.find(name); other != reordered.end();
+         other = reordered.find(name)) {
+      name = other->second;
     }
   }
   return names;
@@ -63,29 +79,31 @@ std::vector<std::string> as_written(const Net& net, std::vector<std::string> nam
 // `memory` is the peak of the phase that is shown.
 nlohmann::ordered_json describe(const Net& net, const std::vector<Peak>& peaks,
                                 const StateForecast& states) {
-  nlohmann::ordered_json object;
-  object["name"] = net.name();
-  object["blobs"] = nlohmann::ordered_json::object();
+  const Reordered reordered = reordered_in(net);
+  auto blobs = nlohmann::ordered_json::object();
   for (const std::string& name : net.blob_names()) {
-    if (as_written(net, {name}).front() != name) continue;
-    object["blobs"][name] = net.blob(name)->shape().dims();
+    if (!reordered.contains(name)) add_member(blobs, name, net.blob(name)->shape().dims());
   }
-  object["params"] = nlohmann::ordered_json::object();
+  auto params = nlohmann::ordered_json::object();
   for (const Net::LayerView& view : net.layers()) {
     if (view.layer->parameters().empty()) continue;
     auto shapes = nlohmann::ordered_json::array();
     for (const Tensor* parameter : view.layer->parameters()) {
       shapes.push_back(parameter->shape().dims());
     }
-    object["params"][view.layer->name()] = std::move(shapes);
+    add_member(params, view.layer->name(), std::move(shapes));
   }
+  nlohmann::ordered_json object;
+  object["name"] = net.name();
+  object["blobs"] = std::move(blobs);
+  object["params"] = std::move(params);
   object["parameter_count"] = net.layout().parameter_count();
   object["layers"] = nlohmann::ordered_json::array();
   for (const Net::LayerView& view : net.layers()) {
     if (view.is_reorder) continue;
     object["layers"].push_back({{"name", view.layer->name()},
                                 {"type", view.layer->type()},
-                                {"bottoms", as_written(net, view.bottom_names)},
+                                {"bottoms", as_written(reordered, view.bottom_names)},
                                 {"tops", view.top_names}});
   }
   object["peak"] = nlohmann::ordered_json::object();
@@ -189,7 +207,7 @@ Result<int> net_command(const CommandLine& line) {
   if (flags.json) {
     nlohmann::ordered_json object = describe(*planned.net, peaks, states);
     if (exchange) object["exchange"] = to_json(*exchange);
-    std::printf("%s\n", object.dump().c_str());
+    std::printf("%s\n", json_text(object).c_str());
   } else {
     print_table(*planned.net, peaks, states);
     if (exchange) std::fputs(to_text(*exchange).c_str(), stdout);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
 #include "measure/text_columns.hpp"
 #include "sim/plan/cost_exchange.hpp"
 
@@ -98,7 +99,7 @@ std::string to_json(const PlanReport& report) {
   }
   object["plans"] = Json::array();
   for (const PlanRow& row : report.rows) object["plans"].push_back(row_of(row, trained));
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 std::string to_table(const PlanReport& report) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.hpp"
+
 namespace speedo {
 namespace {
 
@@ -59,7 +61,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   for (const sim::CampaignFinding& found : result.violations) {
     object["violations"].push_back(violation_of(found, replay));
   }
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 int exit_code_of(const sim::CampaignResult& result) {

@@ -11,6 +11,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "base/json_text.hpp"
 #include "measure/text_columns.hpp"
 #include "sim/plan/cost_exchange.hpp"
 #include "train/note_text.hpp"
@@ -279,7 +280,7 @@ std::string to_json(const RecommendReport& report) {
   object["others"] = json_of(report.cluster, next_of(found.others, !is_alike));
   object["planned"] = found.planned;
   object["possible"] = found.possible;
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(object);
 }
 
 std::string to_text(const RecommendReport& report) {
