@@ -4,11 +4,18 @@
 #include <cstdio>
 #include <string>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include "cli/report/console.hpp"
 
 namespace speedo {
+
+namespace {
+
+constexpr int kReaderMs = 200;  // that a reader of standard error may take
+
+}  // namespace
 
 int exit_code(ErrorCode code) {
   switch (code) {
@@ -72,8 +79,14 @@ void end_at_once(std::string_view line, ErrorCode code) {
 }
 
 void end_at_once(std::string_view line, int exit_code) {
+  if (!can_report()) ::_exit(exit_code);
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0) ::_exit(exit_code);
   ::_exit(exit_code);
+}
+
+bool can_report() {
+  pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&file, 1, kReaderMs) == 1 && (file.revents & POLLOUT) != 0;
 }
 
 int report_failure(const char* program, const Error& error) {

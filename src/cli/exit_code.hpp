@@ -17,8 +17,12 @@ ErrorCode unless_refused(ErrorCode code, ErrorCode otherwise);
 // The kind of error behind the exit code of another process of ours.
 ErrorCode error_code_of_exit(int exit_code);
 
-// Ends the process with this line on standard error and the code, without destructors. Allocates
-// nothing.
+// Whether standard error takes a line, if need be after a moment: a pipe that nobody reads, or a
+// terminal that was stopped, takes none, and whoever writes waits.
+bool can_report();
+
+// Ends the process with this line on standard error, if it takes one, and the code, without
+// destructors. Allocates nothing.
 [[noreturn]] void end_at_once(std::string_view line, ErrorCode code);
 [[noreturn]] void end_at_once(std::string_view line, int exit_code);
 

@@ -54,8 +54,10 @@ std::optional<FileStamp> stamp_of(const std::filesystem::path& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   constexpr std::int64_t kSecond = 1000000000;
+  constexpr std::uint64_t kBlockBytes = 512;  // of st_blocks, whatever those of the disk are
   return FileStamp{static_cast<std::uint64_t>(status.st_size),
-                   status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec};
+                   status.st_mtim.tv_sec * kSecond + status.st_mtim.tv_nsec,
+                   static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes};
 }
 
 bool is_file_of(const FileStamp& stamp, const CacheRecord& record) {

@@ -25,6 +25,7 @@ std::optional<CacheRecord> read_cache_record(const std::filesystem::path& path);
 struct FileStamp {
   std::uint64_t bytes = 0;
   std::int64_t changed_ns = 0;
+  std::uint64_t disk_bytes = 0;  // what it takes of the disk, which is less where it has holes
 };
 // Nothing if no file lies there, but a link or a folder perhaps.
 std::optional<FileStamp> stamp_of(const std::filesystem::path& path);

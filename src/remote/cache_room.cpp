@@ -115,15 +115,17 @@ Result<std::vector<HeldFile>> list_held(const fs::path& cache) {
   return all;
 }
 
-// The record goes last: without its file it says nothing. False if another process has the entry's
-// lock.
+// The record goes before its file: none may speak of a file that is gone. The lock goes last, since
+// a file without a record is found by it. False if another process has the lock, or if the file or
+// its record cannot go.
 bool remove_held(const HeldFile& held) {
   const auto lock = try_lock_file(held.lock);
   std::error_code code;
   if (!lock && fs::exists(held.lock, code)) return false;
-  fs::remove(held.file, code);
-  if (code) return false;
-  fs::remove(held.record, code);
+  for (const fs::path& path : {held.record, held.file}) {
+    fs::remove(path, code);
+    if (code) return false;
+  }
   fs::remove(held.lock, code);
   return true;
 }

@@ -125,20 +125,24 @@ Result<std::unique_ptr<Descriptor>> FileCache::make_room(const Entry& entry, std
                                                          const Stopped& stopped) const {
   SPEEDO_ASSIGN(std::unique_ptr<Descriptor> room, lock_room(stopped));
   SPEEDO_TRY(room_.make(*room, *uses_, {entry.name, entry.shown, bytes}));
-  SPEEDO_TRY(check_disk(entry.shown, bytes));
+  SPEEDO_TRY(check_disk(entry, bytes));
   return room;
 }
 
-Result<void> FileCache::check_disk(const std::string& shown, std::uint64_t bytes) const {
+Result<void> FileCache::check_disk(const Entry& entry, std::uint64_t bytes) const {
   std::error_code code;
   const fs::space_info space = fs::space(folder_, code);
-  if (code || bytes <= space.available) return {};
+  // What the partial file takes is there already, or is free once that begins anew.
+  const std::uint64_t taken = stamp_of(entry.partial).value_or(FileStamp{}).disk_bytes;
+  const std::uint64_t missing = bytes - std::min(bytes, taken);
+  if (code || missing <= space.available) return {};
   constexpr std::uint64_t kShownMax = INT64_MAX;
   return Error{
       ErrorCode::kFull,
-      fmt::format("'{}' needs {} in the cache, but '{}' has room for {}: make room there, "
+      fmt::format("'{}' needs {} more in the cache, but '{}' has room for {}: make room there, "
                   "or give another folder with --data-cache",
-                  shown, format_bytes(static_cast<std::int64_t>(std::min(bytes, kShownMax))),
+                  entry.shown,
+                  format_bytes(static_cast<std::int64_t>(std::min(missing, kShownMax))),
                   folder_.string(), format_bytes(static_cast<std::int64_t>(space.available)))};
 }
 

@@ -75,16 +75,17 @@ class FileCache {
   Result<void> keep(const Entry& entry, const PartialFile& whole, const CachedFile& facts,
                     const Stopped& stopped) const;
 
-  // Whether the disk has room for so many bytes of the entry; and what is not in use makes room for
-  // them where the cache has a limit. They count from here on, and must lie in its partial file
-  // before the result goes. Errors: kFull; those of lock().
+  // Whether the disk has room for so many bytes of the entry, less what its partial file takes of
+  // it already; and what is not in use makes room for them where the cache has a limit. They count
+  // from here on, and must lie in its partial file before the result goes. Errors: kFull; those of
+  // lock().
   Result<std::unique_ptr<Descriptor>> make_room(const Entry& entry, std::uint64_t bytes,
                                                 const Stopped& stopped) const;
 
  private:
   FileCache(std::filesystem::path folder, std::uint64_t bytes_max);
   static Result<void> record(const Entry& entry, const CachedFile& file);
-  Result<void> check_disk(const std::string& shown, std::uint64_t bytes) const;
+  Result<void> check_disk(const Entry& entry, std::uint64_t bytes) const;
   Result<std::unique_ptr<Descriptor>> lock_room(const Stopped& stopped) const;
 
   std::filesystem::path folder_;

@@ -10,13 +10,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
 #include "base/parse_number.hpp"
+#include "remote/cache_record.hpp"
 
 namespace speedo {
 
@@ -61,6 +61,17 @@ void mark_noted(std::string_view lines, ByteParts& parts) {
   }
 }
 
+// What the record says counts only for the file that it was written of, in its whole length.
+bool has_bytes(const std::filesystem::path& path, std::uint64_t bytes) {
+  const auto stamp = stamp_of(path);
+  return stamp && stamp->bytes == bytes;
+}
+
+Result<void> remove_record(const std::filesystem::path& record) {
+  if (::unlink(record.c_str()) != 0 && errno != ENOENT) return cannot_keep(record, errno);
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PartialFile>> PartialFile::open(const Place& place, const FileFacts& facts,
@@ -68,21 +79,26 @@ Result<std::unique_ptr<PartialFile>> PartialFile::open(const Place& place, const
   ByteParts parts(facts.bytes, part_bytes);
   const std::string head = record_head(place, facts, part_bytes);
   const auto noted = read_file(place.record, kPartsRecordBytesMax);
-  const bool goes_on = noted && !facts.version.empty() && noted->starts_with(head);
-  if (goes_on) mark_noted(std::string_view(*noted).substr(head.size()), parts);
+  const bool goes_on = noted && !facts.version.empty() && noted->starts_with(head) &&
+                       has_bytes(place.bytes, facts.bytes);
+  if (goes_on) {
+    mark_noted(std::string_view(*noted).substr(head.size()), parts);
+  } else {
+    // Before the file is made anew: an old record would take the new bytes for its own.
+    SPEEDO_TRY(remove_record(place.record));
+  }
 
-  const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (goes_on ? 0 : O_TRUNC);
+  const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (goes_on ? 0 : O_CREAT | O_TRUNC);
   const int bytes = ::open(place.bytes.c_str(), flags, kOwnerOnly);
   if (bytes < 0) return cannot_keep(place.bytes, errno);
   const int record = ::open(place.record.c_str(), flags | O_APPEND, kOwnerOnly);
   std::unique_ptr<PartialFile> file(new PartialFile(place, bytes, record, std::move(parts)));
   if (record < 0) return cannot_keep(place.record, errno);
+  if (goes_on) return file;
   if (::ftruncate(bytes, static_cast<off_t>(facts.bytes)) != 0) {
     return cannot_keep(place.bytes, errno);
   }
-  if (!goes_on) {
-    SPEEDO_TRY(write_at(record, place.record, 0, std::as_bytes(std::span(head))));
-  }
+  SPEEDO_TRY(write_at(record, place.record, 0, std::as_bytes(std::span(head))));
   return file;
 }
 
@@ -105,11 +121,11 @@ Result<void> PartialFile::sync() const {
 }
 
 Result<void> PartialFile::put_in_place(const std::filesystem::path& target) const {
+  // Before the file leaves, lest a record stay that speaks of a file that is gone.
+  SPEEDO_TRY(remove_record(place_.record));
   if (::rename(place_.bytes.c_str(), target.c_str()) != 0) return cannot_keep(target, errno);
   const Descriptor folder(::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || ::fsync(folder.get()) != 0) return cannot_keep(target, errno);
-  std::error_code ignored;
-  std::filesystem::remove(place_.record, ignored);
   return {};
 }
 

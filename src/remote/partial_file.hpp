@@ -18,6 +18,7 @@ namespace speedo {
 
 // A file on its way: its bytes, and a record of which parts of them are there, so that a transfer
 // that a process did not finish goes on in the next one.
+// Invariant: a part that the record names is in the file; the record goes before the file does.
 // Thread safety: write() from several threads, for different bytes; the rest by one at a time.
 class PartialFile {
  public:
@@ -25,8 +26,8 @@ class PartialFile {
     std::filesystem::path bytes, record;  // their folders exist
     std::string key;                      // whose bytes they are
   };
-  // Goes on with what lies there if it is of this key and of the same version; begins anew
-  // otherwise. Error: kCannotWrite. Requires: nobody else has the place open.
+  // Goes on with what lies there if it is of this key and of the same version, and the file has
+  // its size; begins anew otherwise. Error: kCannotWrite. Requires: nobody else has the place open.
   static Result<std::unique_ptr<PartialFile>> open(const Place& place, const FileFacts& facts,
                                                    std::uint64_t part_bytes);
 
@@ -38,7 +39,7 @@ class PartialFile {
   Result<void> note(std::size_t part);
   // All its bytes are on the disk from here on. Error: kCannotWrite.
   Result<void> sync() const;
-  // Requires: sync(), and nothing written since. Error: kCannotWrite.
+  // Requires: sync(), and nothing written since. Error: kCannotWrite; the next one begins anew.
   Result<void> put_in_place(const std::filesystem::path& target) const;
   // Nothing of it is left.
   void remove() const;

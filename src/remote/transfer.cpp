@@ -207,6 +207,8 @@ Result<FileFacts> look_up(const Origin& origin, const RemoteTerms& terms, Client
     RemoteAnswer answer;
     auto facts = origin.look(*client, answer);
     if (facts) {
+      // Nobody could tell whether its parts are of one file.
+      if (facts->version.empty()) facts->has_ranges = false;
       clients.put_back(std::move(client));
       return facts;
     }

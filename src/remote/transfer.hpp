@@ -10,7 +10,8 @@
 
 namespace speedo {
 
-// Asks the server about the file, again after failures that may pass.
+// Asks the server about the file, again after failures that may pass. One that tells no version
+// counts as one without ranges.
 Result<FileFacts> look_up(const Origin& origin, const RemoteTerms& terms, ClientPool& clients);
 
 // Brings the parts that `file` lacks, several at once if the server has ranges; what fails for a

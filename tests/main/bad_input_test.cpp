@@ -396,6 +396,16 @@ TEST_CASE("Arguments that contradict each other, or say too little") {
   fails({"speedo", "run", "--resume", "a.speedo"}, "write --resume=a.speedo");
   fails({"speedo", "run", "--resume="}, "needs a value");
   fails({"speedo", "convert"}, "'kind' is missing: idx, cifar, csv");
+  fails({"speedo", "convert", "db", "a", "b", "--label", "first"}, "--label means nothing of db");
+  fails({"speedo", "convert_imageset", "--seed", "5", "/", "list", "db"},
+        "--seed means nothing without --shuffle");
+  fails({"speedo", "export", "--format", "safetensors", "--weights", "w", "--output", "o",
+         "--batch", "7"},
+        "--batch means nothing without --model");
+  fails({"speedo", "cert", "init", place.file("certs"), "--days", "3"},
+        "--days means nothing with init");
+  fails({"speedo", "cert", "issue", place.file("certs"), "node", "--names", "a"},
+        "--names means nothing for a worker");
   fails({"speedo", "mean"}, "'input' is missing: Database or data file");
   fails({"speedo-master", "--solver", "s", "--redis", "redis://h:port"}, "port");
   fails({"speedo", "simulate", "--cluster", "c.toml", "--strategy", "sync", "--moving-rate", "0.1"},

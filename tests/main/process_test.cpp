@@ -3,8 +3,13 @@
 #include <csignal>
 #include <filesystem>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "main/command_support.hpp"
 #include "support/poll.hpp"
+#include "support/redis_server.hpp"
 
 namespace speedo::test {
 namespace {
@@ -131,6 +136,29 @@ TEST_CASE("A signal that only stops leaves the last snapshot to the solver, in a
       CHECK(outcome.errors.find("Snapshotting") == std::string::npos);
     }
   }
+}
+
+TEST_CASE("A master whose log nobody reads ends within its grace period") {
+  Context place;
+  const RedisServer server;
+  const std::string log = place.file("log"), address = place.file("address");
+  REQUIRE(::mkfifo(log.c_str(), 0600) == 0);
+  const int reader = ::open(log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  Process process({"/bin/sh", "-c", "exec " + program("speedo-master") + " --solver " +
+                                        place.write_solver() + " --workers 1 --redis 127.0.0.1:" +
+                                        std::to_string(server.port()) +
+                                        " --grace-period 1 --address-file " + address +
+                                        " 2> " + log},
+                  place.folder() / "master");
+  poll_until([&] { return fs::exists(address) || !process.running(); });
+  const int writer = ::open(log.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  const std::string line(64, '.');
+  while (::write(writer, line.data(), line.size()) > 0) continue;
+  while (::write(writer, line.data(), 1) > 0) continue;
+  process.signal(SIGTERM);
+  CHECK(process.wait() == 75);
+  ::close(writer);
+  ::close(reader);
 }
 
 TEST_CASE("Ctrl-C in a cluster is named as what it is") {

@@ -1,5 +1,7 @@
-// A cache of limited size: which files leave, and which stay whatever the limit.
+// A cache of limited size: which files leave, and which stay whatever the limit; and the room that
+// a disk must have.
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -7,9 +9,13 @@
 #include <thread>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.hpp"
+#include "remote/file_cache.hpp"
 #include "remote/file_lock.hpp"
 #include "remote/remote_server.hpp"
 #include "support/catch.hpp"
@@ -244,6 +250,67 @@ TEST_CASE("What a process left that was killed before it wrote the record leaves
   for (const char* record : {"begun.parts", "begun.lock", "b.lock"}) {
     CHECK(!fs::exists(records / record));
   }
+}
+
+// The names that leave some folders, in the order in which they do.
+class LeavingNames {
+ public:
+  void watch(const fs::path& folder, std::uint32_t how) {
+    REQUIRE(::inotify_add_watch(events_.get(), folder.c_str(), how) >= 0);
+  }
+  // Those since the last call.
+  std::vector<std::string> take() {
+    std::vector<std::string> names;
+    alignas(inotify_event) std::array<char, 16384> buffer{};
+    for (;;) {
+      const ssize_t count = ::read(events_.get(), buffer.data(), buffer.size());
+      if (count <= 0) return names;
+      for (ssize_t at = 0; at < count;) {
+        const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+        names.emplace_back(event->name);
+        at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+      }
+    }
+  }
+
+ private:
+  const Descriptor events_{::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+};
+
+TEST_CASE("A record leaves before its file, be that removed or put in its place") {
+  const RemoteServer server;
+  put(server, "ab");
+  RemoteCache cache;
+  cache.terms.cache_bytes_max = kFileBytes + 10;
+  const auto a = fetch_anew(cache, server, 'a');
+  REQUIRE(a);
+  const fs::path folder = a->parent_path().filename();
+  LeavingNames leaving;
+  leaving.watch(cache.folder() / "records" / folder, IN_DELETE);
+  leaving.watch(cache.folder() / "files" / folder, IN_DELETE);
+  leaving.watch(cache.folder() / "partial" / folder, IN_MOVED_FROM);
+  REQUIRE(fetch_anew(cache, server, 'b'));
+  CHECK(leaving.take() == std::vector<std::string>{"a.file", "a", "a.lock", "b.parts", "b"});
+}
+
+TEST_CASE("A disk needs room only for what of a file has not come yet") {
+  const TempDir folder;
+  const auto cache = FileCache::open(folder / "cache", 0);
+  REQUIRE(cache);
+  const auto begun = cache->entry(*parse_uri("http://host/begun"));
+  const auto other = cache->entry(*parse_uri("http://host/other"));
+  REQUIRE((begun && other));
+  const auto lock = cache->lock(*begun, {});
+  REQUIRE(lock);
+  // Others may write to the disk meanwhile, but less than half of what has come.
+  constexpr off_t kComeBytes = off_t{256} << 20U;
+  const Descriptor partial(::open(begun->partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  REQUIRE(::posix_fallocate(partial.get(), 0, kComeBytes) == 0);
+  const std::uint64_t bytes = fs::space(cache->folder()).available + kComeBytes / 2;
+  CHECK(cache->make_room(*begun, bytes, {}));
+  const auto refused = cache->make_room(*other, bytes, {});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == ErrorCode::kFull);
 }
 
 TEST_CASE("Whoever counts the files of a cache finds each of them") {

@@ -152,11 +152,8 @@ int noted_parts(const std::filesystem::path& folder) {
   return noted;
 }
 
-TEST_CASE("What one process had fetched when it ended is not fetched again by the next") {
-  const RemoteServer server;
-  RemoteCache cache;
-  const std::string bytes = random_bytes(1000000);
-  server.put("file", bytes);
+// A process that ends when it has fetched some of the ten parts of "file". Returns how many.
+int fetch_some_parts(RemoteCache& cache, const RemoteServer& server) {
   cache.terms.connections = 1;
   cache.terms.stopped = [&] { return noted_parts(cache.folder()) >= 3; };
   REQUIRE(!cache.fetch(server.uri("file")));
@@ -164,12 +161,44 @@ TEST_CASE("What one process had fetched when it ended is not fetched again by th
   const int noted = noted_parts(cache.folder());
   CHECK(noted > 0);
   CHECK(noted < 10);
+  return noted;
+}
+
+TEST_CASE("What one process had fetched when it ended is not fetched again by the next") {
+  const RemoteServer server;
+  RemoteCache cache;
+  const std::string bytes = random_bytes(1000000);
+  server.put("file", bytes);
+  const int noted = fetch_some_parts(cache, server);
   const int first = server.requests();
   cache.begin();
   const auto file = cache.fetch(server.uri("file"));
   REQUIRE(file);
   CHECK((bytes_of(*file) == bytes));
   CHECK(server.requests() == first + 1 + 10 - noted);
+}
+
+TEST_CASE("Noted parts come again where their file is gone, or has another size") {
+  const RemoteServer server;
+  RemoteCache cache;
+  const std::string bytes = random_bytes(1000000);
+  server.put("file", bytes);
+  fetch_some_parts(cache, server);
+  const std::filesystem::path begun = cache.folder() / "partial";
+  std::filesystem::path partial;
+  for (const auto& each : std::filesystem::recursive_directory_iterator(begun)) {
+    if (each.is_regular_file()) partial = each.path();
+  }
+  REQUIRE(partial.filename() == "file");
+  SECTION("gone") { std::filesystem::remove(partial); }
+  SECTION("cut") { std::filesystem::resize_file(partial, 2); }
+  SECTION("longer") { std::filesystem::resize_file(partial, bytes.size() + 1); }
+  const int first = server.requests();
+  cache.begin();
+  const auto file = cache.fetch(server.uri("file"));
+  REQUIRE(file);
+  CHECK((bytes_of(*file) == bytes));
+  CHECK(server.requests() == first + 1 + 10);
 }
 
 TEST_CASE("Many that want one file at once fetch it once") {

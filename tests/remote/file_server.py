@@ -38,6 +38,11 @@ def strike(fault):
         struck[fault] += 1
 
 
+def version_headers(argument):
+    """No ETag where the argument of a fault says that the server tells no version."""
+    return {'ETag': None} if argument == 'untold' else {}
+
+
 def hashed(key, text):
     return hmac.new(key, text.encode(), hashlib.sha256).digest()
 
@@ -208,13 +213,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send(200, body, Content_Length=str(len(self.content(path))), ETag='"1"')
         self.hang_up()
 
-    def do_replaced(self, _, path):
+    def do_replaced(self, argument, path):
         """By another file of its size, once a piece of the old one has been sent."""
         with lock:
             is_old = struck['replaced'] == 0
         if is_old and self.command == 'GET':
             strike('replaced')
-        self.answer_file(path + ('.old' if is_old else ''))
+        self.answer_file(path + ('.old' if is_old else ''), **version_headers(argument))
 
     def do_short(self, _, path):
         strike('short')
@@ -316,11 +321,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         strike('nolength')
         self.chunked(self.content(path), {})
 
-    def do_nohead(self, _, path):
+    def do_nohead(self, argument, path):
         if self.command == 'HEAD':
             strike('nohead')
             return self.send(405)
-        return self.answer_file(path)
+        return self.answer_file(path, **version_headers(argument))
 
     def do_headers(self, *_):
         strike('headers')

@@ -66,6 +66,31 @@ TEST_CASE("A file that is replaced while it is fetched is fetched anew") {
   CHECK(server.struck("replaced") == 1);
 }
 
+TEST_CASE("A file of no told version that is replaced meanwhile is one of the two, not a mixture") {
+  const RemoteServer server;
+  RemoteCache cache;
+  cache.terms.connections = 1;
+  const std::string old(kBytes, 'o');
+  server.put("file", random_bytes(kBytes));
+  server.put("file.old", old);
+  const auto file = cache.fetch(server.uri("replaced=untold/file"));
+  CAPTURE(file ? "" : file.error().message);
+  REQUIRE(file);
+  CHECK((bytes_of(*file) == old));
+  CHECK(server.gets() == 1);
+}
+
+TEST_CASE("A file of no told version comes by one request also where HEAD is refused") {
+  const RemoteServer server;
+  RemoteCache cache;
+  server.put("file", random_bytes(kBytes));
+  const auto file = cache.fetch(server.uri("nohead=untold/file"));
+  CAPTURE(file ? "" : file.error().message);
+  REQUIRE(file);
+  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  CHECK(server.gets() == 2);  // the first is for one byte, whose answer tells the size
+}
+
 TEST_CASE("Bytes that are not those of their Content-MD5 are asked for again") {
   const RemoteServer server;
   RemoteCache cache;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace speedo {
 
 OptionValues::OptionValues(Program program) : program_(program) {
@@ -25,6 +27,15 @@ void OptionValues::set(OptionValue value) {
 bool OptionValues::given(std::string_view name) const {
   const OptionValue* value = find(name);
   return value != nullptr && value->source != Source::kDefault;
+}
+
+Result<void> OptionValues::refuse_given(std::initializer_list<std::string_view> names,
+                                        std::string_view here) const {
+  for (const std::string_view name : names) {
+    if (!given(name)) continue;
+    return usage_error(fmt::format("--{} means nothing {}: leave it out", name, here));
+  }
+  return {};
 }
 
 const OptionValue* OptionValues::find(std::string_view name) const {

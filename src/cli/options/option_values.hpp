@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/result.hpp>
 
 #include "base/parse_number.hpp"
 #include "cli/options/option.hpp"
@@ -39,6 +41,9 @@ class OptionValues {
 
   // Whether the user has said something, by whatever source.
   bool given(std::string_view name) const;
+  // Error: kUsage if one of these was given, though it means nothing `here` ("without --model").
+  Result<void> refuse_given(std::initializer_list<std::string_view> names,
+                            std::string_view here) const;
 
   // Stores the value in `variable`, which stays as it is if there is none, or if another program
   // than this has the option. Requires: there is an option of that name.

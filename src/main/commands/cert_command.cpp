@@ -45,6 +45,11 @@ Result<int> cert_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const CertFlags flags = cert_flags(values);
+  if (flags.action != "issue") {
+    SPEEDO_TRY(values.refuse_given({"role", "names", "days"}, "with " + flags.action));
+  } else if (flags.role == "worker") {
+    SPEEDO_TRY(values.refuse_given({"names"}, "for a worker, whom nobody calls"));
+  }
   set_up_console(false);
   const std::string place = flags.folder + "/" + flags.certificate;
   if (flags.action == "init") {

@@ -219,6 +219,11 @@ Result<int> convert_command(const CommandLine& line) {
   ConvertFlags flags = convert_flags(values);
   SPEEDO_ASSIGN(flags.ratios, parse_parts(flags.parts));
   SPEEDO_TRY(check(flags));
+  if (flags.kind != "csv") {
+    SPEEDO_TRY(values.refuse_given(
+        {"shape", "label", "header", "delimiter", "scale", "offset", "floats"},
+        fmt::format("of {}, only of CSV files", flags.kind)));
+  }
 
   set_up_console(false);
   const std::vector<fs::path> inputs(flags.paths.begin(), flags.paths.end() - 1);

@@ -79,6 +79,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
   if (parsed == Parsed::kDone) return 0;
   ImagesetFlags flags = imageset_flags(values);
   SPEEDO_TRY(check(flags));
+  if (!flags.shuffle) SPEEDO_TRY(values.refuse_given({"seed"}, "without --shuffle"));
 
   set_up_console(false);
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);

@@ -209,6 +209,10 @@ Result<int> export_command(const CommandLine& line) {
   if (parsed == Parsed::kDone) return 0;
   const ExportFlags flags = export_flags(values);
   SPEEDO_TRY(check(flags));
+  if (flags.request.model.empty()) {
+    SPEEDO_TRY(values.refuse_given({"shape", "batch", "outputs", "level", "stage"},
+                                   "without --model"));
+  }
   set_up_console(false);
   if (flags.format == "deploy") {
     SPEEDO_TRY(export_deploy(flags));
