@@ -168,7 +168,11 @@ Result<UpdateSpec> make_update(const ScheduleFlags& flags, const StrategyOptions
   if (!flags.save_updater.empty()) spec.updater = updater_of(flags.save_updater);
   // The lossless ones are taken where they are cheaper: factors, with --replicated.
   if (!flags.codec.empty() && flags.codec != "auto") {
-    SPEEDO_ASSIGN(spec.codec, parse_codec(flags.codec));
+    auto codec = parse_codec(flags.codec);
+    if (!codec) {
+      return usage_error(codec.error().message + "; or auto, for the cheapest that loses nothing");
+    }
+    spec.codec = *codec;
   }
   spec.error_feedback = !flags.no_error_feedback;
   spec.replicated = flags.replicated;

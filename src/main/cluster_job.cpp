@@ -159,6 +159,11 @@ Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& s
 
 Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress>& redis,
                        const caffe::SolverParameter& solver, MasterOptions& options) {
+  if (flags.no_shard_copies && (flags.shards == 0 || any_replicated(options.session.stages))) {
+    return usage_error(flags.shards == 0 ? "--no-shard-copies needs --shards"
+                                         : "--no-shard-copies: with --replicated there are none, "
+                                           "leave it out");
+  }
   if (flags.shards == 0) return {};
   const std::size_t servers = part_count(redis);
   if (redis.front().is_cluster && servers != flags.shards) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -27,8 +28,9 @@ struct ChunkDestination {
 // until it is done.
 KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
                 std::span<const std::byte> bytes);
-// Waits for all of them; none is null. Errors: those of the map.
-Result<void> wait_for_puts(std::span<const KvPtr> puts);
+// Waits for all of them; none is null. `each`, which may be empty, is called for each that is done.
+// Errors: those of the map.
+Result<void> wait_for_puts(std::span<const KvPtr> puts, const std::function<void()>& each = {});
 // Of a chunk that was put. Requires: it is done, without an error.
 std::uint64_t checksum_put(const KvOperation& operation);
 

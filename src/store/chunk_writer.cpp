@@ -199,7 +199,7 @@ Result<void> ChunkWriter::choose_anew() {
 // True if the record is there, false if servers have lost chunks meanwhile. Error: kMismatch if the
 // manifest's server has restarted.
 Result<bool> ChunkWriter::try_finish() {
-  SPEEDO_TRY(wait_for_puts(chunks_));
+  SPEEDO_TRY(wait_for_puts(chunks_, sent_));
   SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
   SPEEDO_TRY(write_manifest());
   SPEEDO_ASSIGN(const Incarnations now, look_at_servers());

@@ -95,6 +95,7 @@ class ChunkedStore : public ParameterStore {
   void fence(std::uint64_t term) override;
   Result<void> clear() override;
   void stop_waiting() override { shared_->map->stop_waiting(); }
+  Result<void> check_places() override { return shared_->map->check_places(); }
 
  private:
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);

@@ -111,6 +111,9 @@ class KeyValue {
   virtual std::size_t part_of(std::string_view /*key*/) const { return 0; }
   // See ParameterStore::stop_waiting(). By default there is nothing that could be waited for.
   virtual void stop_waiting() {}
+  // Error kMismatch if a server holds what lies on another one in their present order; those of
+  // list().
+  virtual Result<void> check_places() { return {}; }
 };
 
 // Their results are no longer wanted, and the memory they point to is: waits until nothing touches

@@ -122,6 +122,27 @@ Result<std::vector<std::string>> ShardedKeyValue::list_part(std::size_t part,
   return keys;
 }
 
+Result<void> ShardedKeyValue::check_places() {
+  if (is_one_map_) return {};
+  const std::string_view any = std::string_view(starts_[0]).substr(0, starts_[0].size() - 1);
+  for (std::size_t part = 0; part < servers_.size(); ++part) {
+    SPEEDO_ASSIGN(const std::vector<std::string> keys, servers_[part]->list(any));
+    for (std::size_t other = 0; other < servers_.size(); ++other) {
+      const bool is_others = other != part && std::ranges::any_of(keys, [&](const auto& key) {
+        return key.starts_with(starts_[other]);
+      });
+      if (!is_others) continue;
+      return Error{ErrorCode::kMismatch,
+                   "server " + std::to_string(part + 1) +
+                       " of --redis has what the job keeps on its server " +
+                       std::to_string(other + 1) +
+                       ": give the servers that the job began with, in their order, or start anew "
+                       "without --resume"};
+    }
+  }
+  return {};
+}
+
 // All parts but the first: to list means to go through all keys of all servers, so it is done once.
 Result<std::vector<std::string>> ShardedKeyValue::list_at_once(std::string_view rest) {
   const std::string before_numbers = starts_[0].substr(0, starts_[0].size() - 1) + ':';

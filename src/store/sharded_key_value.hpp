@@ -29,6 +29,7 @@ class ShardedKeyValue : public KeyValue {
   std::size_t parts() const override { return servers_.size(); }
   std::size_t part_of(std::string_view key) const override;
   void stop_waiting() override;
+  Result<void> check_places() override;
 
  private:
   std::string name_on(std::size_t part, const std::string& key) const;

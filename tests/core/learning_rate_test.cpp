@@ -67,7 +67,11 @@ TEST_CASE("a policy that cannot be computed is refused with its field", "[learni
   CHECK(message("base_lr: 1").find("lr_policy") != std::string::npos);
   CHECK(message("lr_policy: \"step\"").find("stepsize") != std::string::npos);
   CHECK(message("lr_policy: \"sigmoid\" gamma: 1").find("stepsize") != std::string::npos);
-  CHECK(message("lr_policy: \"exp\" gamma: -1").find("gamma") != std::string::npos);
+  for (const char* policy : {"exp", "step", "multistep", "inv"}) {
+    const std::string start = "stepsize: 1 lr_policy: \"" + std::string(policy) + "\" gamma: ";
+    CHECK(message(start + "-1").find("gamma") != std::string::npos);
+    CHECK(message(start + "nan").find("gamma") != std::string::npos);
+  }
   CHECK(message("lr_policy: \"poly\"").find("max_iter") != std::string::npos);
 }
 

@@ -75,6 +75,25 @@ TEST_CASE("a record is not read with fewer servers than it has, or with more", "
   CHECK(code_of(store.read("weights")) == ErrorCode::kMismatch);
 }
 
+TEST_CASE("servers in another order than the job's are told", "[store][sharded]") {
+  Spread spread(3);
+  ChunkedStore store = spread.store();
+  require(store.check_places());
+  require(put(store, "weights", info_of(1, kSpreadCount), pattern(kSpreadCount, 1)));
+  require(store.check_places());
+  std::swap(spread.servers[0], spread.servers[2]);
+  spread.first = spread.servers[0];
+  ChunkedStore swapped = spread.store();
+  const auto places = swapped.check_places();
+  REQUIRE_FALSE(places);
+  CHECK(places.error().code == ErrorCode::kMismatch);
+  CHECK_THAT(places.error().message, Catch::Contains("server 1 of --redis has what the job keeps "
+                                                     "on its server 3"));
+  // Another job's are nobody's business.
+  std::vector<std::shared_ptr<KeyValue>> maps(spread.servers.begin(), spread.servers.end());
+  require(ShardedKeyValue(std::move(maps), "jo").check_places());
+}
+
 TEST_CASE("a server that loses its data while a record is written gets it again",
           "[store][sharded]") {
   const std::size_t loser = GENERATE(0U, 1U, 2U);

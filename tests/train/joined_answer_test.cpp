@@ -80,6 +80,27 @@ Joined::Wrap losing(LostAnswer& answer) {
   };
 }
 
+// Does not answer the first erasure of a checkpoint.
+class RefusingMap : public KeyValue {
+ public:
+  RefusingMap(std::shared_ptr<MemoryKeyValue> map, std::atomic<int>& refused)
+      : map_(std::move(map)), refused_(refused) {}
+  void submit(KvPtr operation) override {
+    const bool is_erasure = operation->kind == KvOperation::Kind::kErase &&
+                            !operation->keys.empty() &&
+                            operation->keys.front().starts_with("speedo:{m}:checkpoint:");
+    if (!is_erasure || refused_.fetch_add(1) > 0) return map_->submit(std::move(operation));
+    operation->complete(Error{ErrorCode::kUnavailable, "a failure made by the test"});
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<MemoryKeyValue> map_;
+  std::atomic<int>& refused_;
+};
+
 // The chunks of a contribution that lie on a server.
 void forget_chunks(MemoryKeyValue& server, std::uint64_t worker) {
   const auto erase = std::make_shared<KvOperation>();
@@ -103,6 +124,23 @@ std::vector<std::vector<float>> put_both(Joined& joined, std::uint64_t run) {
 }
 
 }  // namespace
+
+TEST_CASE("a first stage whose last step fails is entered once", "[merger]") {
+  std::atomic<int> refused{0};
+  Joined joined(with_term({}), kJoinedCount, kAnswerParts, nullptr,
+                [&](std::shared_ptr<MemoryKeyValue> map) {
+                  return std::make_shared<RefusingMap>(std::move(map), refused);
+                });
+  REQUIRE(refused > 1);
+  const std::vector<float> expected = joined.fixture->stored(0);
+  const auto deltas = put_both(joined, 1);
+  const MergeResult result = joined.fixture->merge_or_fail({{0, 1}}, false);
+  REQUIRE(result.version == joined.fixture->after(1));
+  const std::vector<float> stored = joined.fixture->stored(1);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    REQUIRE(stored[i] == expected[i] + deltas[0][i]);
+  }
+}
 
 TEST_CASE("a manifest whose answer is lost, and a contribution that is lost by then", "[merger]") {
   LostAnswer answer;

@@ -35,7 +35,7 @@ struct Door {
 
 TEST_CASE("members are numbered in the order of joining, and no number comes again") {
   Door door;
-  door.members.restore(5, 7);
+  door.members.restore(5, 7, std::nullopt);
   CHECK(door.hello(hello_of(1, "a/1/0")));
   CHECK(door.hello(hello_of(2, "b/1/0")));
   CHECK(take_text(door.out) == "welcome 1 as 5; welcome 2 as 6");
@@ -174,6 +174,11 @@ TEST_CASE("workers that compute and workers that emulate it are never of one job
   door.members.finished_run({2});
   door.members.remove({2}, Departure::kExcused, {}, door.out);
   CHECK_FALSE(door.hello(emulated(4)));
+  // Nor under the next master.
+  Door next;
+  next.members.restore(5, 3, door.members.emulated());
+  CHECK_FALSE(next.hello(emulated(5)));
+  CHECK(next.hello(hello_of(6, "a/1/0")));
 }
 
 }  // namespace speedo

@@ -32,6 +32,10 @@ class ParameterStore : public RecordStore,
   // stay. kSuperseded: see fence(); then nothing that the newer master wrote is gone.
   virtual Result<void> clear() = 0;
 
+  // Error kMismatch if the store's servers hold a job of this name in another order; those of the
+  // store. Asks for all keys of the job.
+  virtual Result<void> check_places() = 0;
+
   // For a program that is about to end: from here on a server that does not answer for
   // kStoreEndPatience is given up for good. What is under way, and all that follows, then ends with
   // kUnavailable or kTimeout, without further attempts. A server that answers is used as before.

@@ -134,7 +134,8 @@ constexpr Option kClusterOptions[] = {
      .group = kNetworkGroup,
      .sentence = "Write each part of --shards to its own server only, and no copy to the next: "
                  "less goes over the network, and a server that dies together with its merger "
-                 "takes its part along"},
+                 "takes its part along; with --replicated there are no copies: the workers have "
+                 "the weights, but a new master needs those of every server"},
     {.name = "shard",
      .type = optional_text("[=K]", "any"),
      .otherwise = "train",

@@ -13,6 +13,8 @@ namespace {
 using Order = std::vector<std::size_t>;
 
 constexpr int kOrderRules = 5;
+// Of more one rule must do: the time of each grows with the square of their number.
+constexpr std::size_t kArraysForAllRules = 4000;
 
 // What is placed early by a rule has a large key.
 std::pair<std::int64_t, std::int64_t> key_of(const Lifetime& lifetime, int rule) {
@@ -96,7 +98,8 @@ std::int64_t most_alive(std::span<const Lifetime> lifetimes) {
 Packing pack(std::span<const Lifetime> lifetimes) {
   const std::int64_t least = most_alive(lifetimes);
   Packing best;
-  for (int rule = 0; rule < kOrderRules; ++rule) {
+  const int rules = lifetimes.size() <= kArraysForAllRules ? kOrderRules : 1;
+  for (int rule = 0; rule < rules; ++rule) {
     Packing packing = pack_in_order(lifetimes, order_by(lifetimes, rule));
     if (rule == 0 || packing.size < best.size) best = std::move(packing);
     if (best.size == least) break;

@@ -41,8 +41,8 @@ Result<void> check_policy_fields(const caffe::SolverParameter& solver) {
   if (divides_by_step && solver.stepsize() <= 0) {
     return bad_field(solver, "stepsize", "> 0", solver.stepsize());
   }
-  const bool raises_gamma = policy == "exp" || policy == "inv" || policy == "sigmoid";
-  if (raises_gamma && !(solver.gamma() >= 0)) {
+  const bool uses_gamma = policy != "fixed" && policy != "poly";
+  if (uses_gamma && !(solver.gamma() >= 0)) {
     return bad_field(solver, "gamma", ">= 0", solver.gamma());
   }
   if (policy == "poly" && solver.max_iter() <= 0) {

@@ -121,6 +121,16 @@ Result<void> check_squares(const caffe::SolverParameter& solver,
   return {};
 }
 
+// Caffe would go on with the state's step, whatever the step values say now.
+void warn_of_other_steps(const caffe::SolverState& state, const caffe::SolverParameter& solver) {
+  if (solver.lr_policy() != "multistep" || state.iter() == 0) return;
+  const std::int32_t steps = current_step(solver, state.iter() - 1);
+  if (state.current_step() == steps) return;
+  SPEEDO_WARN("the solver state has taken {} steps of the learning rate by iteration {}, by this "
+              "solver's stepvalues it is {}: the rate follows the solver",
+              state.current_step(), state.iter(), steps);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<UpdateRule>> UpdateRule::create(const caffe::SolverParameter& solver,
@@ -294,6 +304,7 @@ Result<std::int64_t> UpdateRule::load(const caffe::SolverState& state) {
                                             slots[i % slots.size()]));
   }
   SPEEDO_TRY(check_squares(*solver_, values));
+  warn_of_other_steps(state, *solver_);
   for (std::size_t i = 0; i < expected; ++i) {
     backend_.device().upload(arenas[i / slots.size()]->data() + slots[i % slots.size()].offset,
                              values[i]);

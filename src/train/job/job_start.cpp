@@ -184,6 +184,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     if (!passed_over) return error;
     const char* const instead = has_files ? "going on from the files" : "starting anew";
     if (error.code == ErrorCode::kNotFound) {
+      SPEEDO_TRY(store.check_places());
       SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);
     } else {
       SPEEDO_WARN("--resume=auto: {}; {}", error.message, instead);

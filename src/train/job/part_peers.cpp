@@ -141,7 +141,7 @@ void PartPeers::send(const PartTold& told) {
   if (found == peers_.end()) return;
   if (!told.order) {
     peers_.erase(found);
-    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kRefused), told.dismissal});
+    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kMismatch), told.dismissal});
     return;
   }
   for (PartOrderMessage& message : to_messages(*told.order)) {

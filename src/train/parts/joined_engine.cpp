@@ -72,9 +72,9 @@ JoinedEngine::JoinedEngine(PartSetup setup, Checkpoint start, std::shared_ptr<Pa
       store_(setup_.store),
       seats_(setup_, std::move(desk)),
       start_(std::move(start)),
-      version_(start_.version),
-      state_(start_.session) {
-  SPEEDO_ASSERT(start_.weights.size() ==
+      version_(start_->version),
+      state_(start_->session) {
+  SPEEDO_ASSERT(start_->weights.size() ==
                 static_cast<std::size_t>(setup_.layout.element_count()));
 }
 
@@ -113,14 +113,14 @@ Result<void> JoinedEngine::put_histories(const std::vector<std::vector<float>>& 
 
 // The weights as a whole, for the parts' mergers to read theirs.
 Result<void> JoinedEngine::put_start(const std::string& state) {
-  SPEEDO_TRY(put_histories(start_.histories));
+  SPEEDO_TRY(put_histories(start_->histories));
   const RecordInfo info = info_of(version_, state);
   // From here on all servers know of this master.
   const auto whole = store_->write(weights_key(), info);
   if (setup_.keeps_copies()) {
-    SPEEDO_TRY(put_copies_of_whole(store_, info, start_.weights));
+    SPEEDO_TRY(put_copies_of_whole(store_, info, start_->weights));
   }
-  write_all(*whole, start_.weights);
+  write_all(*whole, start_->weights);
   auto done = whole->finish();
   if (!done && done.error().code == ErrorCode::kSuperseded) {
     const auto newest = store_->read(weights_key());
@@ -257,30 +257,35 @@ Result<void> JoinedEngine::restore_manifest() {
 Result<Version> JoinedEngine::enter_stage(std::uint32_t stage, const std::string& state) {
   SPEEDO_ASSERT(stage < setup_.config.stages.size());
   if (superseded_) return *superseded_;
-  const bool is_first = !stage_ || !start_.weights.empty();
+  // An attempt may have opened the first stage and not have come further.
+  if (!is_start_open_) SPEEDO_TRY(open_stage(stage, state));
+  SPEEDO_ASSERT(stage_ == stage);
+  if (start_) {
+    is_start_open_ = true;
+    // Of a master that merged alone: a resume would go back to it.
+    SPEEDO_TRY(note(store_->erase(checkpoint_key())));
+    is_start_open_ = false;
+    start_.reset();
+    erase_start();
+  }
+  return version_;
+}
+
+Result<void> JoinedEngine::open_stage(std::uint32_t stage, const std::string& state) {
   std::vector<std::vector<float>> histories;
-  if (!is_first) {
+  if (!start_) {
     SPEEDO_ASSIGN(Merger::Copy copy, take_copy());
     histories = std::move(copy.histories);
   }
   const auto before = std::exchange(stage_, stage);
   seats_.close_all();
   const auto opened = open_closed(Version{version_.value + 1}, state, [&]() -> Result<void> {
-    if (is_first) return put_start(state);
+    if (start_) return put_start(state);
     SPEEDO_TRY(put_histories(histories));
     return restore_manifest();
   });
-  if (!opened) {
-    stage_ = before;
-    return opened.error();
-  }
-  if (is_first) {
-    // Of a master that merged alone: a resume would go back to it.
-    SPEEDO_TRY(note(store_->erase(checkpoint_key())));
-    start_ = {};
-    erase_start();
-  }
-  return version_;
+  if (!opened) stage_ = before;
+  return opened;
 }
 
 Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
@@ -325,8 +330,8 @@ void JoinedEngine::expect(const MergeJob& job) {
 Instant JoinedEngine::publish_behind() { return kSeatLook; }
 
 Result<Merger::Copy> JoinedEngine::take_copy() {
-  if (!start_.weights.empty()) {
-    return Merger::Copy{version_, start_.weights, start_.histories, state_};
+  if (start_) {
+    return Merger::Copy{version_, start_->weights, start_->histories, state_};
   }
   int misses = 0;
   while (true) {
@@ -362,7 +367,7 @@ Merger::Copy JoinedEngine::joined(std::span<const part_answer::Copied> parts) co
 // alone may know of it, and no merge would follow where workers lack the weights.
 Result<void> JoinedEngine::restore_lost_weights() {
   if (superseded_) return *superseded_;
-  if (!stage_ || !start_.weights.empty()) return {};
+  if (start_) return {};
   restore_manifest().ignore("the next merge says so, if it cannot either");
   if (superseded_) return *superseded_;
   auto opened = open_closed();

@@ -46,6 +46,7 @@ class JoinedEngine : public MergerWork {
   Result<void> open_closed(Version version, const std::string& state,
                            const std::function<Result<void>()>& prepare);
   Result<void> open_closed();
+  Result<void> open_stage(std::uint32_t stage, const std::string& state);
   Result<void> restore_manifest();
   Result<void> take_tried_parts();
   Result<bool> is_better_kept(std::size_t part, const WrittenPart& tried);
@@ -59,7 +60,8 @@ class JoinedEngine : public MergerWork {
   const PartSetup setup_;
   const std::shared_ptr<ParameterStore> store_;
   PartSeats seats_;
-  Checkpoint start_;                   // until training has begun
+  std::optional<Checkpoint> start_;     // until training has begun
+  bool is_start_open_ = false;          // by the first stage's parts, and published
   std::optional<std::uint32_t> stage_;  // none before the first was entered
   Version version_;
   std::string state_;

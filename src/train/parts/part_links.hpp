@@ -71,6 +71,11 @@ class PartDesk {
     monitor_->wait_for(clock_, kStoreEndPatience, [this] { return !answers_.empty(); });
     return pop();
   }
+  // Whether wait() would not wait, if need be after this time.
+  bool is_answered_in(Instant patience) {
+    const std::lock_guard lock(*monitor_);
+    return monitor_->wait_for(clock_, patience, [this] { return !answers_.empty() || stopped_; });
+  }
   // The next that is there already.
   std::optional<Answered> look() {
     const std::lock_guard lock(*monitor_);

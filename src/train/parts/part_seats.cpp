@@ -1,6 +1,7 @@
 #include "train/parts/part_seats.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -14,6 +15,8 @@
 
 namespace speedo {
 namespace {
+
+constexpr std::chrono::seconds kLongWait{10};  // for an answer, until it is told
 
 // The merger of a part in this process.
 class PartHere : public PartLink {
@@ -188,6 +191,15 @@ void PartSeats::tell_all(const PartOrder& order) {
   }
 }
 
+// One that stands still is given up by the gate, which may take long, or never.
+void PartSeats::tell_wait(std::span<const std::size_t> parts, Instant waited) const {
+  for (const std::size_t part : parts) {
+    if (seats_[part].name.empty()) continue;
+    SPEEDO_WARN("the merger of part {}, {}, has not answered for {} s", part, seats_[part].name,
+                std::chrono::duration_cast<std::chrono::seconds>(waited).count());
+  }
+}
+
 // Every one of them answers once, or is gone.
 PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts,
                              std::uint64_t written) {
@@ -195,6 +207,9 @@ PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts,
   round.written.resize(seats_.size());
   round.copied.resize(seats_.size());
   while (!parts.empty()) {
+    for (Instant waited = kLongWait; !desk_->is_answered_in(kLongWait); waited += kLongWait) {
+      tell_wait(parts, waited);
+    }
     auto answered = desk_->wait();
     if (!answered) {
       round.error = Error{ErrorCode::kUnavailable, "the mergers of parts are waited for no longer"};

@@ -77,6 +77,7 @@ class PartSeats {
   void lose(Seat& seat, const std::string& reason);
   Seat* seat_of(std::uint64_t link);
   std::uint32_t next_slots();
+  void tell_wait(std::span<const std::size_t> parts, Instant waited) const;
   PartRound collect(std::uint64_t id, std::vector<std::size_t> parts, std::uint64_t written);
   bool is_written_right(std::size_t part, const PartAnswer& answer,
                         std::uint64_t element_count) const;

@@ -91,6 +91,7 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_training_high(training_.high);
   state.set_training_low(training_.low);
   state.set_term(config_.term);
+  if (const auto emulated = members_.emulated()) state.set_emulated(*emulated);
   return state.SerializeAsString();
 }
 
@@ -117,7 +118,8 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
                   state.samples(), state.staleness_sum()});
   jobs_.set_test_interval(test_interval());
   leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});
-  members_.restore(state.next_worker(), state.workers_joined());
+  members_.restore(state.next_worker(), state.workers_joined(),
+                   state.has_emulated() ? std::optional(state.emulated()) : std::nullopt);
   runs_.begin_above(state.next_run());
   show_progress();
   return {};

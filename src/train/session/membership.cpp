@@ -8,10 +8,12 @@
 
 namespace speedo {
 
-void Membership::restore(std::uint64_t next_worker, std::uint64_t joined) {
+void Membership::restore(std::uint64_t next_worker, std::uint64_t joined,
+                         std::optional<bool> emulated) {
   SPEEDO_ASSERT(members_.empty());
   next_worker_ = next_worker;
   joined_ = joined;
+  emulated_ = emulated;
 }
 
 std::vector<WorkerId> Membership::earlier_lives(const master_event::Hello& event) const {
@@ -119,7 +121,7 @@ bool Membership::make_ready(WorkerId id, const ReadyMessage& message, SessionCom
   }
   member.ready = true;
   last_failure_.clear();
-  if (member.emulated && joined_ == 0) {
+  if (member.emulated && ready_count_ == 0) {
     out.note(true, "the workers of this job only emulate computing: its weights mean nothing");
   }
   ready_count_ += 1;

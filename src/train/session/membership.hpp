@@ -38,7 +38,7 @@ class Membership {
   // `config` outlives it.
   explicit Membership(const MasterConfig& config) : config_(config) {}
   // Numbers below `next_worker` were given by earlier masters, to `joined` workers.
-  void restore(std::uint64_t next_worker, std::uint64_t joined);
+  void restore(std::uint64_t next_worker, std::uint64_t joined, std::optional<bool> emulated);
 
   // A Hello of a process or a connection that has a worker here begins a new incarnation of that
   // worker, which has forgotten the earlier ones: they are to be removed before it is admitted.
@@ -65,6 +65,8 @@ class Membership {
   std::uint64_t ready_count() const { return ready_count_; }
   std::uint64_t next_worker() const { return next_worker_; }
   std::uint64_t joined() const { return joined_; }
+  // Whether workers that have finished runs, under whichever master, only emulate computing.
+  std::optional<bool> emulated() const { return emulated_; }
 
   // Workers that the strategy has not met; they are known to it from here on.
   Joined introduce(WorkerId id);
@@ -90,7 +92,7 @@ class Membership {
   std::map<WorkerId, Member> members_;
   std::map<PeerId, WorkerId> peers_;
   HostQuarantine quarantine_;
-  std::optional<bool> emulated_;  // those that have finished runs; none under this master yet
+  std::optional<bool> emulated_;  // see emulated()
   std::uint64_t next_worker_ = 0;
   std::uint64_t ready_count_ = 0;
   std::uint64_t joined_ = 0;   // that ever were ready, with earlier masters

@@ -232,7 +232,10 @@ std::unique_ptr<RecordWriter> RecordExchange::make_writer(std::uint64_t run,
   info.worker = options_.worker.value;
   info.element_count = count;
   info.codec = options_.codec.kind();
-  return options_.store->write(options_.contribution, info);
+  auto writer = options_.store->write(options_.contribution, info);
+  // Also where a slow link takes longer than a computation may stand still.
+  writer->watch([this] { progress_.fetch_add(1, std::memory_order_relaxed); });
+  return writer;
 }
 
 void RecordExchange::begin_contribution(std::uint64_t run, std::uint64_t base_version,
