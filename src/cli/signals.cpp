@@ -32,6 +32,12 @@ void handle(int signal) {
   if (stop_signal.exchange(signal) != 0) ::_exit(128 + signal);
 }
 
+// As nohup leaves SIGHUP.
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 SignalEffect signal_effect(const std::string& word) {
@@ -48,7 +54,8 @@ void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup) {
   // Threads that compute have a stack for handlers (src/cpu/onednn/signal_stack.hpp).
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+  if (hangup != SignalEffect::kStop || !is_ignored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 }
 

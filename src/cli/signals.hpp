@@ -14,7 +14,8 @@ enum class SignalEffect { kSnapshotAndStop, kStop, kSnapshot, kNone };
 // Of the words that Caffe's -sigint_effect takes: "stop", "snapshot", "none".
 SignalEffect signal_effect(const std::string& word);
 
-// SIGTERM always stops with a snapshot. Writing to a closed pipe becomes an error, not a signal.
+// SIGTERM always stops with a snapshot. A hangup that would only stop, and that nohup has the
+// process ignore, stays ignored. Writing to a closed pipe becomes an error, not a signal.
 void install_signal_handlers(SignalEffect interrupt, SignalEffect hangup);
 
 // The reason to stop ("SIGTERM received"), once a signal asked for it.

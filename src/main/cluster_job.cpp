@@ -159,10 +159,10 @@ Result<void> set_spec(const ClusterFlags& flags, const caffe::SolverParameter& s
 
 Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress>& redis,
                        const caffe::SolverParameter& solver, MasterOptions& options) {
-  if (flags.no_shard_copies && (flags.shards == 0 || any_replicated(options.session.stages))) {
-    return usage_error(flags.shards == 0 ? "--no-shard-copies needs --shards"
-                                         : "--no-shard-copies: with --replicated there are none, "
-                                           "leave it out");
+  const bool is_replicated = any_replicated(options.session.stages);
+  if (flags.no_shard_copies && (flags.shards == 0 || is_replicated)) {
+    SPEEDO_WARN("--no-shard-copies has no effect: {}",
+                is_replicated ? "with --replicated there are none" : "there are no --shards");
   }
   if (flags.shards == 0) return {};
   const std::size_t servers = part_count(redis);
@@ -182,7 +182,7 @@ Result<void> set_parts(const ClusterFlags& flags, const std::vector<RedisAddress
   options.merger.in_parts = true;
   // Replicas have the weights: of steps no copies are needed.
   options.merger.part_copies =
-      !flags.no_shard_copies && !any_replicated(options.session.stages);
+      !flags.no_shard_copies && !is_replicated;
   return {};
 }
 

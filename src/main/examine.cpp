@@ -52,7 +52,7 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
   return need;
 }
 
-// The GPUs that nets can be computed on, and whether the one that is asked for is there.
+// The GPUs that nets can be computed on; a number that is asked for is looked for with the net.
 Finding examine_gpus(const ComputeFlags& flags) {
   const auto wanted = gpu_of(flags);
   if (!wanted) {

@@ -17,6 +17,7 @@ KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
   operation->key = where.names.chunk(where.term, where.slot, chunk);
   operation->body = bytes;
   operation->expiry_seconds = where.expiry_seconds;
+  operation->progress = where.progress;
   operation->only_server =
       only_with_manifest(map, where.names, operation->key, where.manifest_server);
   operation->make_head = [version = where.version, chunk,
@@ -28,13 +29,11 @@ KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
   return operation;
 }
 
-// From the end: that is how most records are written.
-Result<void> wait_for_puts(std::span<const KvPtr> puts, const std::function<void()>& each) {
-  for (auto put = puts.rbegin(); put != puts.rend(); ++put) {
-    SPEEDO_ASSERT(*put != nullptr);  // every chunk was written
-    (*put)->wait();
-    if ((*put)->error) return *(*put)->error;
-    if (each) each();
+Result<void> wait_for_puts(std::span<const KvPtr> puts) {
+  for (const KvPtr& put : puts) {
+    SPEEDO_ASSERT(put != nullptr);  // every chunk was written
+    put->wait();
+    if (put->error) return *put->error;
   }
   return {};
 }

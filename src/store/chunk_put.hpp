@@ -1,8 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -22,15 +22,15 @@ struct ChunkDestination {
   CodecKind codec = CodecKind::kNone;
   std::uint32_t expiry_seconds = 0;   // 0: never
   std::uint64_t manifest_server = 0;  // the incarnation that it is for; see only_with_manifest()
+  std::atomic<std::uint64_t>* progress = nullptr;  // see KvOperation
 };
 
 // Queues the writing of a chunk, whose checksum is made on its way. `bytes` belong to the operation
 // until it is done.
 KvPtr put_chunk(KeyValue& map, const ChunkDestination& where, std::size_t chunk,
                 std::span<const std::byte> bytes);
-// Waits for all of them; none is null. `each`, which may be empty, is called for each that is done.
-// Errors: those of the map.
-Result<void> wait_for_puts(std::span<const KvPtr> puts, const std::function<void()>& each = {});
+// Waits for all of them; none is null. Errors: those of the map.
+Result<void> wait_for_puts(std::span<const KvPtr> puts);
 // Of a chunk that was put. Requires: it is done, without an error.
 std::uint64_t checksum_put(const KvOperation& operation);
 

@@ -125,7 +125,8 @@ void ChunkWriter::submit_chunk(std::size_t chunk, std::span<const std::byte> byt
                                .version = manifest_.info.version,
                                .codec = manifest_.info.codec,
                                .expiry_seconds = policy_.expiry_seconds,
-                               .manifest_server = chosen_on_};
+                               .manifest_server = chosen_on_,
+                               .progress = progress_};
   chunks_[chunk] = put_chunk(*shared_->map, where, chunk, bytes);
 }
 
@@ -199,7 +200,7 @@ Result<void> ChunkWriter::choose_anew() {
 // True if the record is there, false if servers have lost chunks meanwhile. Error: kMismatch if the
 // manifest's server has restarted.
 Result<bool> ChunkWriter::try_finish() {
-  SPEEDO_TRY(wait_for_puts(chunks_, sent_));
+  SPEEDO_TRY(wait_for_puts(chunks_));
   SPEEDO_TRY(rewrite_lost_chunks(newest_incarnations()));
   SPEEDO_TRY(write_manifest());
   SPEEDO_ASSIGN(const Incarnations now, look_at_servers());

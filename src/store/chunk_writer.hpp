@@ -1,9 +1,8 @@
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "store/chunked_store.hpp"
@@ -21,7 +20,7 @@ class ChunkWriter : public RecordWriter {
   void write(std::size_t chunk, std::span<const float> values) override;
   bool is_coded() const override { return manifest_.info.codec != CodecKind::kNone; }
   void write_encoded(std::size_t chunk, std::span<const std::byte> bytes) override;
-  void watch(std::function<void()> sent) override { sent_ = std::move(sent); }
+  void watch(std::atomic<std::uint64_t>& progress) override { progress_ = &progress; }
   void set_state(std::string state) override;
   bool is_sent() const override;
   Result<void> finish() override;
@@ -55,7 +54,7 @@ class ChunkWriter : public RecordWriter {
   RecordTrack track_;           // as of before this put
   std::optional<Error> error_;  // it cannot be put
   std::vector<KvPtr> chunks_;
-  std::function<void()> sent_;
+  std::atomic<std::uint64_t>* progress_ = nullptr;  // see watch()
   // The incarnation that showed the manifest by which a master's slot was chosen; else 0.
   std::uint64_t chosen_on_ = 0;
   std::uint64_t manifest_server_ = 0;  // the incarnation that took the manifest

@@ -65,6 +65,10 @@ class KvOperation {
   // while it brings the body into the cache.
   std::function<std::string(std::span<const std::byte>)> make_head;
 
+  // Counted up whenever some of the request goes out over a network; outlives the operation. Null:
+  // nobody wants to know.
+  std::atomic<std::uint64_t>* progress = nullptr;
+
   // Results, to be read once done. kNotFound: no such key. kCorrupt: another length; then `head`
   // holds the first bytes of the value.
   std::optional<Error> error;

@@ -128,16 +128,19 @@ Result<void> ShardedKeyValue::check_places() {
   for (std::size_t part = 0; part < servers_.size(); ++part) {
     SPEEDO_ASSIGN(const std::vector<std::string> keys, servers_[part]->list(any));
     for (std::size_t other = 0; other < servers_.size(); ++other) {
+      // Of its records: mastership is claimed before anybody looks.
+      const std::string records = starts_[other] + ':';
       const bool is_others = other != part && std::ranges::any_of(keys, [&](const auto& key) {
-        return key.starts_with(starts_[other]);
+        return key.starts_with(records);
       });
       if (!is_others) continue;
       return Error{ErrorCode::kMismatch,
                    "server " + std::to_string(part + 1) +
                        " of --redis has what the job keeps on its server " +
                        std::to_string(other + 1) +
-                       ": give the servers that the job began with, in their order, or start anew "
-                       "without --resume"};
+                       ": give the servers that the job began with, in their order, go on from "
+                       "a checkpoint file with --resume=FILE.speedo, or start anew without "
+                       "--resume"};
     }
   }
   return {};

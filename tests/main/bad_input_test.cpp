@@ -396,10 +396,6 @@ TEST_CASE("Arguments that contradict each other, or say too little") {
   fails({"speedo", "run", "--resume", "a.speedo"}, "write --resume=a.speedo");
   fails({"speedo", "run", "--resume="}, "needs a value");
   const std::string solver = place.write_solver();
-  fails({"speedo", "run", "--solver", solver, "--no-shard-copies"}, "needs --shards");
-  fails({"speedo", "run", "--solver", solver, "--no-shard-copies", "--shards", "2", "--sync",
-         "--gradient-only", "--replicated"},
-        "with --replicated there are none");
   fails({"speedo", "run", "--solver", solver, "--codec", "xyz"}, "or auto");
   fails({"speedo", "convert"}, "'kind' is missing: idx, cifar, csv");
   fails({"speedo", "convert", "db", "a", "b", "--label", "first"}, "--label means nothing of db");

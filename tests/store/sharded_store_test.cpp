@@ -89,6 +89,16 @@ TEST_CASE("servers in another order than the job's are told", "[store][sharded]"
   CHECK(places.error().code == ErrorCode::kMismatch);
   CHECK_THAT(places.error().message, Catch::Contains("server 1 of --redis has what the job keeps "
                                                      "on its server 3"));
+  // Who was refused has left its claim there, which is no record.
+  MasterClaim claim;
+  claim.holder = "m";
+  claim.time = std::chrono::seconds(1);
+  REQUIRE(ChunkedStore(spread.servers[1], "job").claim_master(claim).value().granted);
+  std::swap(spread.servers[0], spread.servers[2]);
+  spread.first = spread.servers[0];
+  require(spread.store().check_places());
+  std::swap(spread.servers[1], spread.servers[2]);
+  CHECK(spread.store().check_places().error().code == ErrorCode::kMismatch);
   // Another job's are nobody's business.
   std::vector<std::shared_ptr<KeyValue>> maps(spread.servers.begin(), spread.servers.end());
   require(ShardedKeyValue(std::move(maps), "jo").check_places());

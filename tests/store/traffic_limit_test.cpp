@@ -54,6 +54,27 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+TEST_CASE("what goes out of a record is seen as it goes, long before it is there") {
+  const test::RedisServer server;
+  RedisOptions options = parse_redis_uri(server.tcp_uri()).value();
+  options.limit = std::make_shared<TrafficLimit>(2e6);
+  const auto store = open_redis_store(options, "watched").value();
+  const std::vector<float> values(std::size_t{1} << 18U, 0.5F);  // one chunk, half a second
+  RecordInfo info;
+  info.element_count = values.size();
+  std::atomic<std::uint64_t> progress{0};
+  const auto writer = store->write(weights_key(), info);
+  writer->watch(progress);
+  writer->write(0, values);
+  std::vector<std::uint64_t> seen;
+  while (!writer->is_sent()) {
+    if (seen.empty() || seen.back() != progress) seen.push_back(progress);
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  CHECK(writer->finish());
+  CHECK(seen.size() > 5);
+}
+
 TEST_CASE("a store with a limit takes the time that its rate demands, and small ones do not wait") {
   const test::RedisServer server;
   RedisOptions options = parse_redis_uri(server.tcp_uri()).value();

@@ -150,16 +150,6 @@ struct Expected : Exchanged {
   std::vector<float> gradients = std::vector<float>(kFloats);
 };
 
-TEST_CASE("what is sent is progress, chunk by chunk") {
-  Expected worker;
-  for (std::size_t chunk = 0; chunk < chunk_count(Expected::kFloats); ++chunk) {
-    worker.add_chunk(chunk);
-  }
-  const std::uint64_t before = worker.progress;
-  REQUIRE(worker.exchange.commit());
-  CHECK(worker.progress == before + chunk_count(Expected::kFloats));
-}
-
 TEST_CASE("expected weights are read while they are written, where the worker is done with them") {
   Expected worker;
   const std::vector<float> values(Expected::kFloats, 3.0F);

@@ -257,10 +257,8 @@ TEST_CASE("progress is seen while a run is under way") {
   const std::uint64_t before = cluster.trainer(0).progress();
   cluster.round();
   // Of five layers the first product does the ReLU's forward pass, and the data have no backward
-  // one: four forward and four backward, two steps; a chunk in and a chunk out, which counts again
-  // once it has come to the store.
-  const std::uint64_t chunks = test::kernel_choice().shared_memory ? 2 : 3;
-  CHECK(cluster.trainer(0).progress() - before == 2 * 8 + chunks);
+  // one: four forward and four backward, two steps; a chunk in and a chunk out.
+  CHECK(cluster.trainer(0).progress() - before == 2 * 8 + 2);
 }
 
 TEST_CASE("a worker whose own weights the store lost begins again at the centre") {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -69,9 +69,9 @@ class RecordWriter {
   virtual bool is_coded() const { return false; }
   // The same; readers see what decode() makes of `bytes`. Requires: is_coded().
   virtual void write_encoded(std::size_t chunk, std::span<const std::byte> bytes);
-  // `sent` is called for each chunk that has come to the store, while finish() waits for them. For
-  // who has to tell a slow link from one that stands still.
-  virtual void watch(std::function<void()> /*sent*/) {}
+  // `progress`, which outlives the writer, is counted up whenever some of the chunks that are
+  // written from here on goes out to a server: a slow link can be told from one that stands still.
+  virtual void watch(std::atomic<std::uint64_t>& /*progress*/) {}
   // Replaces the state that the record was begun with. Before finish().
   virtual void set_state(std::string state) = 0;
   // Whether finish() would not have to wait for chunks. Requires: every chunk was written.

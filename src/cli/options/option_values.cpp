@@ -32,7 +32,8 @@ bool OptionValues::given(std::string_view name) const {
 Result<void> OptionValues::refuse_given(std::initializer_list<std::string_view> names,
                                         std::string_view here) const {
   for (const std::string_view name : names) {
-    if (!given(name)) continue;
+    const OptionValue* value = find(name);
+    if (value == nullptr || value->source != Source::kFlag) continue;
     return usage_error(fmt::format("--{} means nothing {}: leave it out", name, here));
   }
   return {};

@@ -206,15 +206,15 @@ std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candida
   const bool is_one_machine =
       std::ranges::all_of(places, [&](std::size_t host) { return host == master; }) &&
       std::ranges::all_of(servers, [&](std::size_t host) { return host == master; });
-  const bool may_share = candidate.contributes != Contributes::kReplicated;
+  const bool is_replicated = candidate.contributes == Contributes::kReplicated;
   const std::string memory =
-      may_share && !*used.worker.shares_memory ? " --no-shared-memory" : "";
+      !is_replicated && !*used.worker.shares_memory ? " --no-shared-memory" : "";
   std::string flags = fmt::format("--solver S.prototxt --workers {} {}", candidate.workers,
                                   schedule_flags(candidate));
   std::string parts;
   if (candidate.shards > 0) {
     parts = fmt::format(" --shards {}{}", candidate.shards,
-                        used.store.copies ? "" : " --no-shard-copies");
+                        used.store.copies || is_replicated ? "" : " --no-shard-copies");
   }
   std::vector<std::string> lines;
   if (is_one_machine) {

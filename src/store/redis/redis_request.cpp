@@ -164,6 +164,9 @@ void RedisRequest::append_to(std::vector<iovec>& vectors) const {
 std::size_t RedisRequest::sent(std::size_t bytes) {
   const std::size_t taken = std::min(bytes, total() - sent_);
   sent_ += taken;
+  if (taken > 0 && operation_->progress != nullptr) {
+    operation_->progress->fetch_add(1, std::memory_order_relaxed);
+  }
   return bytes - taken;
 }
 

@@ -22,6 +22,9 @@ class InPlaceWriter : public RecordWriter {
   // Unfinished, it leaves nothing that counts.
   ~InPlaceWriter() override;
   void write(std::size_t chunk, std::span<const float> values) override;
+  void watch(std::atomic<std::uint64_t>& progress) override {
+    if (copy_) copy_->watch(progress);
+  }
   void set_state(std::string state) override;
   // The copy counts first: what a newer master refuses is seen by nobody.
   Result<void> finish() override;

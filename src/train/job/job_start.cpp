@@ -169,7 +169,8 @@ bool prefers_states(const MasterOptions& options, const MasterSession::Origin& f
   return true;
 }
 
-// What is damaged, or another job's, only counts as missing if there are files.
+// What is damaged, or another job's, only counts as missing if there are files; not where the
+// store's servers are in another order, which nothing may be written in.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                         ParameterStore& store) {
   auto in_store = stored(options, config, nets, store);
@@ -180,11 +181,11 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     const bool passed_over =
         error.code == ErrorCode::kNotFound ||
         (has_files && (error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch));
+    if (passed_over || error.code == ErrorCode::kCorrupt) SPEEDO_TRY(store.check_places());
     if (error.code == ErrorCode::kCorrupt && !passed_over) return damaged_there(options, error);
     if (!passed_over) return error;
     const char* const instead = has_files ? "going on from the files" : "starting anew";
     if (error.code == ErrorCode::kNotFound) {
-      SPEEDO_TRY(store.check_places());
       SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);
     } else {
       SPEEDO_WARN("--resume=auto: {}; {}", error.message, instead);

@@ -109,7 +109,8 @@ class ThreadedMerger : public Merger {
     return std::min(published, ahead_pause(now - expected_at_));
   }
 
-  // A failed attempt leaves everything as it was, so the next one is the same.
+  // A failed attempt leaves everything as it was, or knows how far it came, so the next one is the
+  // same.
   template <class T>
   Result<T> persist(const std::function<Result<T>()>& attempt) {
     Result<T> result = attempt();

@@ -195,7 +195,8 @@ void PartSeats::tell_all(const PartOrder& order) {
 void PartSeats::tell_wait(std::span<const std::size_t> parts, Instant waited) const {
   for (const std::size_t part : parts) {
     if (seats_[part].name.empty()) continue;
-    SPEEDO_WARN("the merger of part {}, {}, has not answered for {} s", part, seats_[part].name,
+    SPEEDO_WARN("the merger of part {}, {}, has not answered for {} s or more", part,
+                seats_[part].name,
                 std::chrono::duration_cast<std::chrono::seconds>(waited).count());
   }
 }
@@ -206,10 +207,9 @@ PartRound PartSeats::collect(std::uint64_t id, std::vector<std::size_t> parts,
   PartRound round;
   round.written.resize(seats_.size());
   round.copied.resize(seats_.size());
+  Instant waited{0};
   while (!parts.empty()) {
-    for (Instant waited = kLongWait; !desk_->is_answered_in(kLongWait); waited += kLongWait) {
-      tell_wait(parts, waited);
-    }
+    while (!desk_->is_answered_in(kLongWait)) tell_wait(parts, waited += kLongWait);
     auto answered = desk_->wait();
     if (!answered) {
       round.error = Error{ErrorCode::kUnavailable, "the mergers of parts are waited for no longer"};

@@ -30,8 +30,8 @@ bool counts_are_sound(const record::Session& state) {
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
 }
 
-// The term is written last: bytes that were cut off lack it, and so do states of SpeeDO versions
-// whose trainings had no names.
+// The term is written last of what every state has: bytes that were cut off lack it, and so do
+// states of SpeeDO versions whose trainings had no names.
 bool is_nameless(const record::Session& state) {
   return counts_are_sound(state) && !state.has_training_high() && !state.has_term();
 }

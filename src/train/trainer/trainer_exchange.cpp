@@ -234,7 +234,7 @@ std::unique_ptr<RecordWriter> RecordExchange::make_writer(std::uint64_t run,
   info.codec = options_.codec.kind();
   auto writer = options_.store->write(options_.contribution, info);
   // Also where a slow link takes longer than a computation may stand still.
-  writer->watch([this] { progress_.fetch_add(1, std::memory_order_relaxed); });
+  writer->watch(progress_);
   return writer;
 }
 
