@@ -45,8 +45,10 @@ Result<std::vector<std::size_t>> find_lost(
 }
 
 // What is encoded may have any size, and is short.
-KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected) {
+KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected,
+                  std::atomic<std::uint64_t>* progress) {
   auto operation = std::make_shared<KvOperation>();
+  operation->progress = progress;
   operation->key = std::move(key);
   if (expected.codec == CodecKind::kNone) {
     operation->kind = KvOperation::Kind::kGetExact;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,8 +38,10 @@ Result<std::vector<std::size_t>> find_missing(
 Result<std::vector<std::size_t>> find_lost(
     KeyValue& map, std::span<const KvPtr> puts,
     const std::function<std::optional<std::string>(std::size_t)>& doubted);
-// Asks for the chunk under `key`; the target belongs to the operation until it is done.
-KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected);
+// Asks for the chunk under `key`; the target belongs to the operation until it is done. `progress`:
+// see KvOperation.
+KvPtr fetch_chunk(KeyValue& map, std::string key, const ExpectedChunk& expected,
+                  std::atomic<std::uint64_t>* progress = nullptr);
 // Waits for it; its values are in the target then. Errors: those of the map; kNotFound if it is
 // gone or of another record; kCorrupt if it does not fit itself. The last two say of the chunk what
 // name_chunk() puts its name before.

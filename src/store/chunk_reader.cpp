@@ -45,7 +45,7 @@ void ChunkReader::request(std::size_t chunk, std::span<float> target) {
   SPEEDO_ASSERT(!chunks_[chunk]);
   SPEEDO_ASSERT(target.size() == chunk_elements(manifest_.info.element_count, chunk));
   targets_[chunk] = target;
-  chunks_[chunk] = fetch_chunk(*shared_->map, name_of(chunk), expected(chunk));
+  chunks_[chunk] = fetch_chunk(*shared_->map, name_of(chunk), expected(chunk), progress_);
 }
 
 ExpectedChunk ChunkReader::expected(std::size_t chunk) const {

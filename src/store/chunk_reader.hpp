@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@ class ChunkReader : public RecordReader {
   ~ChunkReader() override;
   const RecordInfo& info() const override { return manifest_.info; }
   Result<bool> is_whole() override;
+  void watch(std::atomic<std::uint64_t>& progress) override { progress_ = &progress; }
   void request(std::size_t chunk, std::span<float> target) override;
   bool is_done(std::size_t chunk) const override { return chunks_[chunk]->is_done(); }
   Result<void> wait(std::size_t chunk) override;
@@ -35,6 +38,7 @@ class ChunkReader : public RecordReader {
   const RecordManifest manifest_;
   std::vector<KvPtr> chunks_;
   std::vector<std::span<float>> targets_;
+  std::atomic<std::uint64_t>* progress_ = nullptr;  // see watch()
 };
 
 }  // namespace speedo

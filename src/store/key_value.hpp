@@ -65,8 +65,8 @@ class KvOperation {
   // while it brings the body into the cache.
   std::function<std::string(std::span<const std::byte>)> make_head;
 
-  // Counted up whenever some of the request goes out over a network; outlives the operation. Null:
-  // nobody wants to know.
+  // Counted up whenever some of the request goes out over a network, or of the answer comes in;
+  // outlives the operation. Null: nobody wants to know.
   std::atomic<std::uint64_t>* progress = nullptr;
 
   // Results, to be read once done. kNotFound: no such key. kCorrupt: another length; then `head`
@@ -79,6 +79,9 @@ class KvOperation {
   bool has_answer() const { return master.has_value(); }
   bool is_read() const {
     return kind == Kind::kGetExact || kind == Kind::kGetWhole || kind == Kind::kGetStart;
+  }
+  void count_progress() const {
+    if (progress != nullptr) progress->fetch_add(1, std::memory_order_relaxed);
   }
   std::size_t bytes() const { return head.size() + body.size() + target.size(); }
   bool is_done() const { return done_.load(std::memory_order_acquire); }

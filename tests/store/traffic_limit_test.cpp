@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <speedo/store/redis_store.hpp>
@@ -54,7 +55,20 @@ double seconds_of(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-TEST_CASE("what goes out of a record is seen as it goes, long before it is there") {
+// How often it was another one while it was waited for.
+template <class Condition>
+std::size_t changes_until(const Condition& is_over, const std::atomic<std::uint64_t>& progress) {
+  std::uint64_t last = progress;
+  std::size_t changes = 0;
+  while (!is_over()) {
+    const std::uint64_t now = progress;
+    if (std::exchange(last, now) != now) ++changes;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return changes;
+}
+
+TEST_CASE("what goes out of a record, or comes in, is seen long before all of it is there") {
   const test::RedisServer server;
   RedisOptions options = parse_redis_uri(server.tcp_uri()).value();
   options.limit = std::make_shared<TrafficLimit>(2e6);
@@ -66,13 +80,15 @@ TEST_CASE("what goes out of a record is seen as it goes, long before it is there
   const auto writer = store->write(weights_key(), info);
   writer->watch(progress);
   writer->write(0, values);
-  std::vector<std::uint64_t> seen;
-  while (!writer->is_sent()) {
-    if (seen.empty() || seen.back() != progress) seen.push_back(progress);
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  CHECK(writer->finish());
-  CHECK(seen.size() > 5);
+  CHECK(changes_until([&] { return writer->is_sent(); }, progress) > 5);
+  REQUIRE(writer->finish());
+  const auto reader = store->read(weights_key()).value();
+  reader->watch(progress);
+  std::vector<float> target(values.size());
+  reader->request(0, target);
+  CHECK(changes_until([&] { return reader->is_done(0); }, progress) > 5);
+  CHECK(reader->wait(0));
+  CHECK(target == values);
 }
 
 TEST_CASE("a store with a limit takes the time that its rate demands, and small ones do not wait") {

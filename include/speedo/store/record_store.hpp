@@ -88,6 +88,9 @@ class RecordWriter {
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
+  // `progress`, which outlives the source, is counted up whenever some of what is requested from
+  // here on comes from a server.
+  virtual void watch(std::atomic<std::uint64_t>& /*progress*/) {}
   // Queues the reading of a chunk into `target` (its exact size), decoded; `target` belongs to the
   // source until wait() of that chunk or destruction. Any order; each chunk once.
   virtual void request(std::size_t chunk, std::span<float> target) = 0;

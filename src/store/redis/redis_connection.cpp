@@ -279,6 +279,7 @@ bool RedisConnection::receive_some() {
   }
   if (*received == 0) return false;
   replies_.received(*received);
+  if (!in_flight_.empty()) in_flight_.front().operation().count_progress();
   return take_replies();
 }
 

@@ -164,9 +164,7 @@ void RedisRequest::append_to(std::vector<iovec>& vectors) const {
 std::size_t RedisRequest::sent(std::size_t bytes) {
   const std::size_t taken = std::min(bytes, total() - sent_);
   sent_ += taken;
-  if (taken > 0 && operation_->progress != nullptr) {
-    operation_->progress->fetch_add(1, std::memory_order_relaxed);
-  }
+  if (taken > 0) operation_->count_progress();
   return bytes - taken;
 }
 

@@ -51,6 +51,7 @@ Result<std::unique_ptr<RecordReader>> RecordExchange::open_any(std::string_view 
     return Error{ErrorCode::kNotFound, fmt::format("record '{}' is of version {}, before {}", key,
                                                    info.version, version)};
   }
+  reader->watch(progress_);
   return reader;
 }
 
@@ -233,7 +234,6 @@ std::unique_ptr<RecordWriter> RecordExchange::make_writer(std::uint64_t run,
   info.element_count = count;
   info.codec = options_.codec.kind();
   auto writer = options_.store->write(options_.contribution, info);
-  // Also where a slow link takes longer than a computation may stand still.
   writer->watch(progress_);
   return writer;
 }
