@@ -21,9 +21,10 @@ std::string markup_escaped(const std::string& text);
 std::string svg_text(double x, double y, const char* classes, const std::string& words);
 std::string svg_rule(double x1, double y1, double x2, double y2, const char* classes);
 
-// The smallest of 1, 2, 5, 10, 20, ... and their tenths that cuts `extent` into at most `parts`,
-// which are not smaller than that.
+// Smaller steps of an axis are not told from none.
 inline constexpr double kAxisStepMin = 1e-30;
+// The smallest of 1, 2, 5, 10, 20, ... and their tenths, from kAxisStepMin on, that cuts `extent`
+// into at most `parts`.
 double axis_step(double extent, double parts);
 
 }  // namespace speedo

@@ -311,9 +311,10 @@ ProofMaster::Setting ProofCluster::master_setting(Mastership& mastership) {
                                const KvOperation& operation) {
     lease_checker_.asked_by_master(master.term(), operation, server);
   };
-  setting.on_files = [this](const std::optional<TrainingId>& stored,
-                            const std::optional<SavedCheckpoint>& chosen) {
-    return start_checker_.chose(stored, chosen);
+  setting.on_files = [this, &mastership](const auto& stored, const auto& chosen) {
+    const auto place = start_checker_.chose(stored, chosen);
+    if (place && place->states != 0) watch_files(mastership.master->term());
+    return place;
   };
   setting.on_written = [this](const std::string& state) { start_checker_.wrote(state); };
   setting.on_read = [this, &mastership](ProofMaster&) { watch_reading(mastership); };

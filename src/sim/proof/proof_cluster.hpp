@@ -95,6 +95,7 @@ class ProofCluster : private Observer {
   std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,
                                         std::uint64_t term) const;
   void watch_granted(Mastership& mastership, std::uint64_t term);
+  void watch_files(std::uint64_t term);
   void watch_published(const Mastership& mastership, Version version);
   bool are_in_memory(const master_command::StartMerge& job, std::uint64_t term) const;
   void watch_command(Mastership& mastership, const MasterCommand& command);

@@ -141,6 +141,13 @@ void ProofCluster::watch_granted(Mastership& mastership, std::uint64_t term) {
   world_.give_name(master.node());
 }
 
+// Chosen anew, with states of workers, by a master that waited for the job and has it now.
+void ProofCluster::watch_files(std::uint64_t term) {
+  if (term == 0 || term != newest_term_) return;
+  store_checker_.restarted(false);
+  store_checker_.granted(term);
+}
+
 // What its workers have put is its successor's to erase.
 bool ProofCluster::is_stale(const Mastership& mastership) const {
   return mastership.master->term() < newest_term_;
