@@ -29,14 +29,18 @@ bool holds_whole_file(const std::filesystem::path& folder) {
   return false;
 }
 
+void check_comes(RemoteCache& cache, const std::string& uri, const std::string& bytes) {
+  const auto file = cache.fetch(uri);
+  CAPTURE(file ? "" : file.error().message);
+  REQUIRE(file);
+  CHECK((bytes_of(*file) == bytes));
+}
+
 TEST_CASE("A server that breaks off is asked for the rest") {
   const RemoteServer server;
   RemoteCache cache;
   server.put("file", random_bytes(kBytes));
-  const auto file = cache.fetch(server.uri("cut=30000/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  check_comes(cache, server.uri("cut=30000/file"), random_bytes(kBytes));
   CHECK(server.struck("cut") >= 7);
 }
 
@@ -59,10 +63,7 @@ TEST_CASE("A file that is replaced while it is fetched is fetched anew") {
   cache.terms.connections = 1;
   server.put("file", random_bytes(kBytes));
   server.put("file.old", std::string(kBytes, 'o'));
-  const auto file = cache.fetch(server.uri("replaced/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  check_comes(cache, server.uri("replaced/file"), random_bytes(kBytes));
   CHECK(server.struck("replaced") == 1);
 }
 
@@ -73,10 +74,7 @@ TEST_CASE("A file of no told version that is replaced meanwhile is one of the tw
   const std::string old(kBytes, 'o');
   server.put("file", random_bytes(kBytes));
   server.put("file.old", old);
-  const auto file = cache.fetch(server.uri("replaced=untold/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == old));
+  check_comes(cache, server.uri("replaced=untold/file"), old);
   CHECK(server.gets() == 1);
 }
 
@@ -84,10 +82,7 @@ TEST_CASE("A file of no told version comes by one request also where HEAD is ref
   const RemoteServer server;
   RemoteCache cache;
   server.put("file", random_bytes(kBytes));
-  const auto file = cache.fetch(server.uri("nohead=untold/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  check_comes(cache, server.uri("nohead=untold/file"), random_bytes(kBytes));
   CHECK(server.gets() == 2);  // the first is for one byte, whose answer tells the size
 }
 
@@ -95,10 +90,7 @@ TEST_CASE("Bytes that are not those of their Content-MD5 are asked for again") {
   const RemoteServer server;
   RemoteCache cache;
   server.put("file", random_bytes(50000));
-  const auto file = cache.fetch(server.uri("othermd5=1/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == random_bytes(50000)));
+  check_comes(cache, server.uri("othermd5=1/file"), random_bytes(50000));
   CHECK(server.struck("othermd5") == 1);
 }
 
@@ -153,10 +145,7 @@ TEST_CASE("What a server sends behind the end of its answer is not taken for the
   const RemoteServer server;
   RemoteCache cache;
   server.put("file", random_bytes(kBytes));
-  const auto file = cache.fetch(server.uri("toomuch/file"));
-  CAPTURE(file ? "" : file.error().message);
-  REQUIRE(file);
-  CHECK((bytes_of(*file) == random_bytes(kBytes)));
+  check_comes(cache, server.uri("toomuch/file"), random_bytes(kBytes));
   CHECK(server.struck("toomuch") >= 3);
 }
 
