@@ -1,4 +1,4 @@
-#include <speedo/base/assert.hpp>
+#include <algorithm>
 
 #include "store/chunk_range.hpp"
 #include "train/merge/part_sum.hpp"
@@ -38,16 +38,17 @@ class GradientMerge : public ChunkMerge {
   }
 
   void put(std::size_t chunk) override {
-    rule_.stage(part_of(chunk));
-    if (rule_.needs_whole_gradient() || !applied_) return;
-    applied_ = apply(part_of(chunk));
+    if (!applied_) return;
+    if (rule_.needs_whole_gradient()) {
+      rule_.stage(part_of(chunk));
+    } else {
+      applied_ = apply(chunk);
+    }
   }
 
   Result<void> finish(std::string state) override {
-    if (rule_.needs_whole_gradient()) {
-      applied_ = apply({0, static_cast<std::int64_t>(record_.size())});
-    }
     SPEEDO_TRY(applied_);
+    if (rule_.needs_whole_gradient()) SPEEDO_TRY(apply_all());
     writer_->set_state(std::move(state));
     SPEEDO_TRY(writer_->finish());
     rule_.keep();
@@ -61,23 +62,42 @@ class GradientMerge : public ChunkMerge {
             static_cast<std::int64_t>(chunk_elements(record_.size(), chunk))};
   }
 
-  // The bucket's next weights go out as they are made. Requires: it is made of whole chunks.
-  Result<void> apply(const Bucket& bucket) {
-    SPEEDO_ASSERT(static_cast<std::size_t>(bucket.offset) % chunk_length() == 0);
-    rule_.begin(static_cast<std::int64_t>(iteration_), lr_scale_, bucket, record_);
-    const auto end = static_cast<std::size_t>(bucket.end());
-    for (auto offset = static_cast<std::size_t>(bucket.offset); offset < end;) {
-      const std::size_t chunk = offset / chunk_length();
-      const std::span<float> next = chunk_of(next_, chunk);
-      if (!rule_.read_weights(part_of(chunk), record_, next)) {
-        return Error{ErrorCode::kNotFinite,
-                     "the update of iteration " + std::to_string(iteration_) +
-                         " makes weights that are NaN or infinite: lower the learning rate"};
-      }
-      writer_->write(chunk, next);
-      offset += next.size();
+  // The chunk's next weights, which go out.
+  Result<void> apply(std::size_t chunk) {
+    const Bucket whole = part_of(chunk);
+    const std::int64_t length = rule_.block_length();
+    for (std::int64_t offset = whole.offset; offset < whole.end();) {
+      const Bucket block{offset, std::min(length, whole.end() - offset)};
+      rule_.stage(block);
+      begin(block);
+      SPEEDO_TRY(read_weights(block));
+      offset = block.end();
+    }
+    writer_->write(chunk, chunk_of(next_, chunk));
+    return {};
+  }
+
+  // The same of all chunks, which are staged.
+  Result<void> apply_all() {
+    begin({0, static_cast<std::int64_t>(record_.size())});
+    for (std::size_t chunk = 0; chunk < chunk_count(record_.size()); ++chunk) {
+      SPEEDO_TRY(read_weights(part_of(chunk)));
+      writer_->write(chunk, chunk_of(next_, chunk));
     }
     return {};
+  }
+
+  void begin(const Bucket& bucket) {
+    rule_.begin(static_cast<std::int64_t>(iteration_), lr_scale_, bucket, record_);
+  }
+
+  Result<void> read_weights(const Bucket& part) {
+    const std::span<float> next = next_.subspan(static_cast<std::size_t>(part.offset),
+                                                static_cast<std::size_t>(part.count));
+    if (rule_.read_weights(part, record_, next)) return {};
+    return Error{ErrorCode::kNotFinite,
+                 "the update of iteration " + std::to_string(iteration_) +
+                     " makes weights that are NaN or infinite: lower the learning rate"};
   }
 
   const std::span<const float> record_;

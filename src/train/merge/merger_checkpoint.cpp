@@ -1,5 +1,7 @@
 #include "train/merge/merger_checkpoint.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
@@ -18,6 +20,17 @@ std::uint64_t interval_of(std::uint64_t wanted, std::uint64_t element_count) {
 MergerCheckpoint::MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count,
                                    Platform* behind)
     : interval_(interval_of(interval, element_count)), put_(behind) {}
+
+void MergerCheckpoint::fill(
+    std::span<const float> weights, std::size_t history_count,
+    const std::function<void(std::size_t index, std::span<float> target)>& read) {
+  SPEEDO_ASSERT(!is_under_way());
+  memory_.resize(weights.size() * (1 + history_count));
+  std::ranges::copy(weights, memory_.begin());
+  for (std::size_t i = 0; i < history_count; ++i) {
+    read(i, std::span(memory_).subspan(weights.size() * (1 + i), weights.size()));
+  }
+}
 
 void MergerCheckpoint::write(RecordStore& store, RecordInfo info) {
   info.element_count = memory_.size();

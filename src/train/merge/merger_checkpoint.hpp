@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include <speedo/base/platform.hpp>
@@ -29,9 +32,12 @@ class MergerCheckpoint {
   bool is_under_way() const { return put_.is_under_way(); }
   bool is_behind() const { return put_.is_behind(); }
 
-  // Where to put weights and histories before write(). Requires: none is under way.
-  std::vector<float>& memory() { return memory_; }
-  // Begins to write the memory.
+  // Copies the weights, and behind them each history, which `read` puts where it is told; all are
+  // of one size. Requires: none is under way.
+  void fill(std::span<const float> weights, std::size_t history_count,
+            const std::function<void(std::size_t index, std::span<float> target)>& read);
+  std::span<const float> values() const { return memory_; }  // as filled
+  // Begins to write them.
   void write(RecordStore& store, RecordInfo info);
   // Whether finish() of one that is under way would hardly wait.
   bool is_sent() const { return put_.is_sent(); }

@@ -258,6 +258,7 @@ void MergerEngine::begin_publication() {
   if (has_histories_apart() && config_.publish_interval == 0) {
     checkpoint_.make_due();
     write_checkpoint(true);
+    if (checkpoint_.is_under_way()) publication_->begin_beside(checkpoint_.values().size_bytes());
   }
 }
 
@@ -277,14 +278,20 @@ void MergerEngine::finish_publication() {
 }
 
 void MergerEngine::fill_checkpoint(const Histories& histories) {
-  std::vector<float>& memory = checkpoint_.memory();
-  memory.clear();
-  memory.reserve(weight_count_ * (1 + histories.size()));
-  const std::span<const float> now = weights();
-  memory.insert(memory.end(), now.begin(), now.end());
-  for (const auto& history : histories) {
-    memory.insert(memory.end(), history.begin(), history.end());
+  checkpoint_.fill(weights(), histories.size(), [&](std::size_t i, std::span<float> target) {
+    std::ranges::copy(histories[i], target.begin());
+  });
+}
+
+// With the histories that the record of the weights lacks.
+void MergerEngine::fill_checkpoint() {
+  if (!rule_) {
+    fill_checkpoint(kept_);
+    return;
   }
+  checkpoint_.fill(
+      weights(), rule_->history_count(),
+      [this](std::size_t i, std::span<float> target) { rule_->read_history(i, target); });
 }
 
 // Where nobody waits for a store that is away, one under way is finished when it is done.
@@ -302,7 +309,7 @@ void MergerEngine::put_checkpoint(bool may_go_on) {
   const bool by_count =
       !publication_ || config_.publish_interval != 0 || is_published_with_merge_;
   if (has_histories_apart() && checkpoint_.is_due(by_count)) {
-    fill_checkpoint(histories());
+    fill_checkpoint();
     checkpoint_.write(past_shared_memory(), info_of(version_, state_));
   }
   if (!may_go_on) finish_checkpoint();
@@ -333,6 +340,7 @@ Result<void> MergerEngine::publish_now() {
 void MergerEngine::finish_checkpoint() {
   if (!checkpoint_.is_under_way()) return;
   auto done = note(checkpoint_.finish());
+  if (publication_) publication_->end_beside(done.has_value());
   if (done) {
     checkpoint_notes_.end();
   } else if (checkpoint_notes_.is_due(config_.platform->clock().now())) {

@@ -81,6 +81,7 @@ class MergerEngine : public MergerWork {
     return replica_ ? replica_->contribution_count() : record_.size();
   }
   Histories histories();
+  void fill_checkpoint();
   void fill_checkpoint(const Histories& histories);
   void put_checkpoint(bool may_go_on);
   void finish_checkpoint();

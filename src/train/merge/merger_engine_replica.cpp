@@ -25,7 +25,7 @@ std::unique_ptr<MergerReplica> MergerEngine::make_replica(const UpdateSpec& upda
 // Workers begin with weights and histories.
 Result<void> MergerEngine::publish_first_replica(const Histories& histories, RecordInfo info) {
   fill_checkpoint(histories);
-  SPEEDO_TRY(put(*store_, weights_key(), info, checkpoint_.memory()));
+  SPEEDO_TRY(put(*store_, weights_key(), info, checkpoint_.values()));
   publication_.emplace(config_.platform->clock(), nullptr);
   publication_->published(info.version);
   check_.reset();
@@ -73,8 +73,8 @@ Result<void> MergerEngine::settle() {
 // What readers of the whole weights are given. Requires: settled, and no publication under way.
 std::span<const float> MergerEngine::published_values() {
   if (!replica_) return record_.values();
-  fill_checkpoint(histories());
-  return checkpoint_.memory();
+  fill_checkpoint();
+  return checkpoint_.values();
 }
 
 }  // namespace speedo

@@ -15,9 +15,10 @@ constexpr std::chrono::milliseconds kIntervalMin{1000};
 constexpr int kShare = 20;
 // What takes no longer than this does not put off the next.
 constexpr Instant kTakesNoTime = Instant(kIntervalMin) / kShare;
-// A publication's time counts as so many times the last one's at most: it may have waited for a
-// server that was away, which takes no computing time.
+// A publication's time counts as so many times the last one's at most, or as what a slow server
+// takes for its bytes: it may have waited for one that was away, which takes no computing time.
 constexpr int kGrowth = 2;
+constexpr double kSlowBytesPerSecond = 200e6;
 // A worker that has read from the store once will do so again.
 constexpr std::chrono::seconds kReaderStays{60};
 // So many usual times without a merge: somebody may be waiting for the weights in the store.
@@ -48,8 +49,19 @@ void MergerPublication::lost() {
   asked_ = true;
 }
 
+void MergerPublication::Duration::begin(Instant now, std::size_t new_bytes) {
+  begun_at = now;
+  bytes = new_bytes;
+}
+
+void MergerPublication::Duration::end(Instant now) {
+  const auto slow = std::chrono::duration_cast<Instant>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / kSlowBytesPerSecond));
+  took = std::min(now - begun_at, std::max({kGrowth * took, kTakesNoTime, slow}));
+}
+
 Instant MergerPublication::interval() const {
-  return std::max<Instant>(kIntervalMin, kShare * took_);
+  return std::max<Instant>(kIntervalMin, kShare * (duration_.took + beside_.took));
 }
 
 bool MergerPublication::is_due(std::uint64_t newest) const {
@@ -71,6 +83,7 @@ void MergerPublication::begin(RecordStore& store, const RecordInfo& info,
   SPEEDO_ASSERT(!is_under_way());
   asked_ = false;
   begun_at_ = clock_.now();
+  duration_.begin(begun_at_, values.size_bytes());
   writing_ = info.version;
   put_.begin(store, weights_key(), info, values);
 }
@@ -78,9 +91,20 @@ void MergerPublication::begin(RecordStore& store, const RecordInfo& info,
 Result<void> MergerPublication::finish() {
   auto done = put_.finish();
   if (!done) return done;
-  took_ = std::min(clock_.now() - begun_at_, std::max(kGrowth * took_, kTakesNoTime));
+  duration_.end(clock_.now());
   version_ = writing_;
   return done;
+}
+
+void MergerPublication::begin_beside(std::size_t bytes) {
+  if (is_beside_) return;
+  beside_.begin(clock_.now(), bytes);
+  is_beside_ = true;
+}
+
+void MergerPublication::end_beside(bool done) {
+  if (is_beside_ && done) beside_.end(clock_.now());
+  is_beside_ = false;
 }
 
 }  // namespace speedo

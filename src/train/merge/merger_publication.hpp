@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -43,14 +45,27 @@ class MergerPublication {
   bool is_sent() const { return put_.is_sent(); }
   // Errors: those of the store. It is tried again when it is due.
   Result<void> finish();
+  // A checkpoint of so many bytes goes with it, or still does with the one before, and its time
+  // counts as well; then it has ended, well or not. Not an error: none was begun.
+  void begin_beside(std::size_t bytes);
+  void end_beside(bool done);
 
  private:
+  // The time that the store's writing of some bytes took, as far as it counts.
+  struct Duration {
+    Instant begun_at{0}, took{0};
+    std::size_t bytes = 0;
+    void begin(Instant now, std::size_t new_bytes);
+    void end(Instant now);
+  };
   Instant interval() const;
 
   const Clock& clock_;
   std::optional<Instant> through_store_at_;  // the last merge of such contributions
   Instant merged_at_{0}, between_merges_{0};
-  Instant begun_at_{0}, took_{0};            // the last publication, whole or under way
+  Instant begun_at_{0};                      // the last publication, whole or under way
+  Duration duration_, beside_;
+  bool is_beside_ = false;
   std::uint64_t version_ = 0, writing_ = 0;
   bool asked_ = false;
   RecordPut put_;

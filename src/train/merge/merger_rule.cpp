@@ -1,5 +1,7 @@
 #include "train/merge/merger_rule.hpp"
 
+#include <limits>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/train/merge.hpp>
 
@@ -38,6 +40,11 @@ Result<void> MergerRule::allocate(std::span<const float> weights) {
   return {};
 }
 
+std::int64_t MergerRule::block_length() const {
+  constexpr std::int64_t kCached = 16384;  // 320 KiB of gradient, history, its copy and weights
+  return is_direct() ? kCached : std::numeric_limits<std::int64_t>::max();
+}
+
 std::span<float> MergerRule::gradient(const Bucket& part) {
   float* const first = is_direct() ? gradient_.data() : host_gradient_.data();
   return {first + part.offset, static_cast<std::size_t>(part.count)};
@@ -60,7 +67,11 @@ void MergerRule::remember(const Bucket& part) {
   for (std::size_t i = 0; i < histories.size(); ++i) {
     backend_.copy(part.count, histories[i]->data() + part.offset, saved_[i].data() + part.offset);
   }
-  staged_.push_back(part);
+  if (!staged_.empty() && staged_.back().end() == part.offset) {
+    staged_.back().count += part.count;
+  } else {
+    staged_.push_back(part);
+  }
 }
 
 void MergerRule::begin(std::int64_t iteration, float rate_scale, const Bucket& bucket,

@@ -32,6 +32,9 @@ class MergerRule {
 
   // See UpdateRule: then all is staged before any of it is applied.
   bool needs_whole_gradient() const { return rule_->needs_whole_gradient(); }
+  // Elements that are best staged, applied and read at once, so that the passes over them find them
+  // in a cache; on a device with memory of its own as many as there are.
+  std::int64_t block_length() const;
   // Where a part of the mean gradient is formed.
   std::span<float> gradient(const Bucket& part);
   // It is there; the same part of the histories is remembered for take_back(). Each element once a
