@@ -120,8 +120,9 @@ void MasterActor::take(const MasterEvent& event) {
   for (const MasterCommand& command : session_->on(event)) {
     std::visit([this](const auto& each) { execute(each); }, command);
   }
-  const std::uint64_t iteration = session_->progress().iteration;
-  if (iteration != iteration_reported_) report_progress();
+  const MasterProgress& progress = session_->progress();
+  const bool begins = progress.training && !training_reported_;
+  if (begins || progress.iteration != iteration_reported_) report_progress();
 }
 
 void MasterActor::take_ready(const ReadyMessage& message) {
@@ -305,6 +306,7 @@ void MasterActor::execute(const master_command::Finish& command) {
 
 void MasterActor::report_progress() {
   iteration_reported_ = session_->progress().iteration;
+  training_reported_ = session_->progress().training;
   hooks_.on_progress(session_->progress(), nullptr);
 }
 

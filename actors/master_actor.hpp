@@ -90,6 +90,7 @@ class MasterActor : public ActorBase {
   std::uint64_t peers_seen_ = 0;
   PartPeers parts_;
   std::uint64_t iteration_reported_ = 0;
+  bool training_reported_ = false;
   Instant reachable_until_{0};
   std::optional<Instant> status_reported_at_;
   std::optional<Instant> finished_at_;

@@ -119,15 +119,23 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
 
 std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
                           std::uint64_t workers) {
-  std::uint64_t shards = 0;
-  for (std::size_t stage = 0; iterations > 0; stage = (stage + 1) % stages.size()) {
-    const Schedule& schedule = stages[stage];
-    const std::uint64_t done =
-        schedule.iterations == 0 ? iterations : std::min(iterations, schedule.iterations);
-    shards += done * (in_rounds(schedule) ? workers : 1);
-    iterations -= done;
-  }
-  return shards;
+  // Of the first so many iterations of one pass over the stages; what it has no stage for is left.
+  const auto use = [&](std::uint64_t& left) {
+    std::uint64_t shards = 0;
+    for (const Schedule& stage : stages) {
+      const std::uint64_t done =
+          stage.iterations == 0 ? left : std::min(left, stage.iterations);
+      shards += done * (in_rounds(stage) ? workers : 1);
+      left -= done;
+    }
+    return shards;
+  };
+  std::uint64_t left = iterations;
+  const std::uint64_t first = use(left);
+  if (left == 0) return first;
+  const std::uint64_t cycle = iterations - left;
+  std::uint64_t rest = iterations % cycle;
+  return first * (iterations / cycle) + use(rest);
 }
 
 }  // namespace speedo

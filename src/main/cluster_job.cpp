@@ -88,6 +88,21 @@ Result<void> set_iterations(const ClusterFlags& flags, const caffe::SolverParame
   return {};
 }
 
+Result<void> check_keep_best(const MasterConfig& session) {
+  for (const Schedule& stage : session.stages) {
+    const std::uint64_t tests = stage.test_interval.value_or(session.test_interval);
+    const bool is_tested =
+        tests != 0 && session.snapshot_interval != 0 && session.snapshot_interval % tests == 0;
+    if (is_tested) continue;
+    return Error{ErrorCode::kUsage,
+                 fmt::format("--keep-best needs checkpoints that are tested: make "
+                             "--snapshot-interval ({}) a multiple of --test-interval ({}{})",
+                             session.snapshot_interval, tests,
+                             stage.test_interval ? ", of a stage" : "")};
+  }
+  return {};
+}
+
 // Tests and checkpoints.
 Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                            MasterConfig& session) {
@@ -107,15 +122,7 @@ Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParamet
       static_cast<std::uint64_t>(std::max(0, solver.snapshot())));
   session.snapshot_at_end = solver.snapshot_after_train();
   session.snapshot_workers = flags.snapshot_workers;
-  if (!flags.rotation.keep_best) return {};
-  if (session.test_interval == 0 || session.snapshot_interval == 0 ||
-      session.snapshot_interval % session.test_interval != 0) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("--keep-best needs checkpoints that are tested: make "
-                             "--snapshot-interval ({}) a multiple of --test-interval ({})",
-                             session.snapshot_interval, session.test_interval)};
-  }
-  return {};
+  return flags.rotation.keep_best ? check_keep_best(session) : Result<void>();
 }
 
 Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter& solver,
@@ -211,13 +218,21 @@ Result<void> set_norm_limits(const ClusterFlags& flags, MasterOptions& options) 
   return {};
 }
 
-// EAMSGD is EASGD whose workers have Nesterov's momentum (Zhang, Choromanska, LeCun 2015).
+// EAMSGD is EASGD whose workers have Nesterov's momentum (Zhang, Choromanska, LeCun 2015). The
+// solver is the whole job's.
 Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
                                   caffe::SolverParameter& solver) {
-  const bool wanted = std::any_of(stages.begin(), stages.end(), [](const Schedule& stage) {
-    return stage.strategy.name == "eamsgd";
-  });
-  if (!wanted) return {};
+  const auto is_eamsgd = [](const Schedule& stage) { return stage.strategy.name == "eamsgd"; };
+  if (std::none_of(stages.begin(), stages.end(), is_eamsgd)) return {};
+  if (solver.type() == "Nesterov" && solver.has_momentum()) return {};
+  if (const auto other = std::find_if_not(stages.begin(), stages.end(), is_eamsgd);
+      other != stages.end()) {
+    return Error{ErrorCode::kUsage,
+                 fmt::format("stage {}: {} would train with the Nesterov solver and the momentum "
+                             "that eamsgd of another stage needs: if that is meant, give the "
+                             "solver the type \"Nesterov\" and a momentum, or else take easgd",
+                             other - stages.begin() + 1, other->strategy.name)};
+  }
   if (solver.type() != "SGD" && solver.type() != "Nesterov") {
     return Error{ErrorCode::kUsage, "--strategy eamsgd is EASGD with Nesterov's momentum, but the "
                                     "solver's type is " + solver.type() +
@@ -227,6 +242,19 @@ Result<void> give_eamsgd_momentum(const std::vector<Schedule>& stages,
   if (!solver.has_momentum()) solver.set_momentum(kEamsgdMomentum);
   SPEEDO_INFO("eamsgd: the workers' solver is Nesterov with momentum {:g}", solver.momentum());
   return {};
+}
+
+// Rounds of elastic averaging take steps that are so much shorter.
+void warn_of_elastic_rates(const std::vector<Schedule>& stages, std::uint64_t workers) {
+  for (const Schedule& stage : stages) {
+    const double whole = static_cast<double>(stage.update.moving_rate) *
+                         static_cast<double>(workers);
+    if (!is_elastic(stage.update.kind) || !in_rounds(stage) || whole <= 1.0) continue;
+    SPEEDO_WARN("--moving-rate {:g} of {} workers is more than the whole way to their mean, beyond "
+                "which {} swings: steps of so many are taken as {:g}",
+                stage.update.moving_rate, workers, stage.strategy.name,
+                1.0 / static_cast<double>(workers));
+  }
 }
 
 // A stage may give the solver what its type refuses: a momentum, for one. What is wrong with the
@@ -309,6 +337,8 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
         job.solver);
   apply(flags.state, job.solver);
   SPEEDO_TRY(give_eamsgd_momentum(options.session.stages, job.solver));
+  SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
+  warn_of_elastic_rates(options.session.stages, workers.expected());
   SPEEDO_TRY(check_rules(options.session.stages, job.solver));
   SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(job.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, job.solver));
@@ -333,6 +363,11 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_TRY(set_session(flags, job.solver, options.session));
   SPEEDO_TRY(set_spec(flags, job.solver, base, options.spec));
   return job;
+}
+
+std::string refusal_of(const ClusterFlags& flags) {
+  const auto job = make_cluster_job(flags);
+  return job ? std::string() : job.error().message;
 }
 
 Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,

@@ -27,6 +27,8 @@ struct ClusterJob {
 // Reads the solver, its nets and the weights to start from, unless --resume gives them
 // (set_resume). Requires: check(flags) passed. Errors: kUsage, kConfig, kNotFound, kData.
 Result<ClusterJob> make_cluster_job(const ClusterFlags& flags);
+// What it would refuse, for --dry-run; empty: nothing.
+std::string refusal_of(const ClusterFlags& flags);
 
 // Reads the prototxts, and finds what is wrong with them before anything is started. The nets are
 // inline then.

@@ -104,7 +104,13 @@ Findings examine_listening(const Examination::Listening& listening) {
 Result<int> examine(const Examination& examination) {
   Findings findings = check_machine();
   findings.push_back(examine_gpus(examination.compute));
-  SPEEDO_ASSIGN(const JobNeed need, examine_job(examination, findings));
+  Findings of_job;
+  SPEEDO_ASSIGN(const JobNeed need, examine_job(examination, of_job));
+  // What is wrong with its files would be said twice.
+  if (!examination.refusal.empty() && !has_problem(of_job)) {
+    findings.push_back({"flags", Health::kProblem, examination.refusal, "see --help"});
+  }
+  append(std::move(of_job), findings);
   append(examination.listening ? examine_listening(*examination.listening)
                                : Findings{check_host("")},
          findings);

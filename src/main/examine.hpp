@@ -16,6 +16,7 @@ namespace speedo {
 // What `speedo doctor` and --dry-run look at, besides the machine.
 struct Examination {
   std::string solver;    // of a job; empty: none
+  std::string refusal;   // what its start would be refused for; empty: nothing
   StateFlags state;
   std::uint64_t workers = 1;  // of the job, all of which use the store
   bool trains_here = true;    // they share this machine's memory, too

@@ -136,6 +136,7 @@ Result<int> examine_master_flags(const ClusterFlags& flags, bool names_redis,
   Examination examination;
   examination.solver = flags.solver;
   examination.state = flags.state;
+  examination.refusal = refusal_of(flags);
   if (names_redis) examination.redis = flags.redis;
   SPEEDO_ASSIGN(examination.credentials, redis_credentials(flags.redis_password_file, secrets));
   SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));

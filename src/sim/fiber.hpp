@@ -1,9 +1,11 @@
 #pragma once
 
-#include <ucontext.h>
-
 #include <cstddef>
 #include <functional>
+
+#if defined(SPEEDO_SANITIZED)
+#include <ucontext.h>
+#endif
 
 namespace speedo::sim {
 
@@ -53,7 +55,19 @@ class Fiber {
 
   std::function<void()> work_;
   Stack stack_;
-  ucontext_t context_{}, caller_{};
+  // Where a stack goes on.
+  struct Place {
+#if defined(SPEEDO_SANITIZED)
+    ucontext_t context{};
+#else
+    void* words[5] = {};  // of __builtin_setjmp()
+#endif
+  };
+  void begin();
+  static void go_over(Place& from, Place& to);
+  static void leave_for(Place& to);
+
+  Place place_, caller_;
   Fiber* previous_ = nullptr;  // that resumed this one
   Watched watched_;
   bool begun_ = false, over_ = false;

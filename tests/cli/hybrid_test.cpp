@@ -227,6 +227,7 @@ TEST_CASE("Shares of the data that iterations use: one, or one of each worker in
   CHECK(shards_used(*stages, 15, 4) == 45);
   CHECK(shards_used(*stages, 31, 4) == 64);
   CHECK(shards_used({Schedule{}}, 31, 4) == 31);
+  CHECK(shards_used(*stages, 3'000'000'015, 4) == 6'000'000'045);
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ TEST_CASE("The report for people begins with the accuracy") {
   CHECK(to_text(report) ==
         "accuracy 0.9764, loss 0.125, 600 iterations in 1.2 s, 24000 images/s, 1 worker");
   CHECK(to_text(Report{}).empty());
+  // One that went on from an earlier training says what it has done, and where it is.
+  report.merges = 50;
+  CHECK(to_text(report) ==
+        "accuracy 0.9764, loss 0.125, 50 iterations in 1.2 s, now at iteration 600, "
+        "24000 images/s, 1 worker");
 }
 
 TEST_CASE("The phases of the steps are shares of their time") {

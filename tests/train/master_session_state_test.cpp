@@ -152,6 +152,57 @@ TEST_CASE("a synchronous job that is resumed orders the same work as one that ne
   }
 }
 
+TEST_CASE("a new master tells of merges that the one before could not tell of any more") {
+  MasterConfig config = config_for(1, 100);
+  config.stages.resize(1);
+  config.stages[0].update.codec.kind = CodecKind::kTopK;
+  MasterDriver old(config, "async");
+  old.hello(5, "w", 77);
+  old.ready(5, 0);
+  const std::uint64_t run = old.trains[5].run;
+  old.trained(5, 0, run);
+  const std::string with_merge = old.last_merge.state;
+  old.merged(0, 1);
+  // It may not have heard of the order, either.
+  const std::string told_in_vain = old.session.save();
+  for (const std::string& state : {with_merge, told_in_vain}) {
+    MasterDriver master(config, "async");
+    REQUIRE(master.session.restore(state));
+    master.hello(5, "w", 77);
+    master.ready(5, 1);
+    CHECK(master.trains[5].merged_run == run);
+    // Another process has nothing to be told of.
+    master.hello(6, "v", 78);
+    master.ready(6, 2);
+    CHECK(master.trains[6].merged_run == kNoRun);
+    CHECK(decode(master.session.save()).SerializeAsString() == master.session.save());
+  }
+  // Where nothing depends on it, states are short.
+  MasterDriver plain(config_for(1, 100), "async");
+  plain.hello(5, "w", 77);
+  plain.ready(5, 0);
+  plain.trained(5, 0, plain.trains[5].run);
+  CHECK(decode(plain.last_merge.state).told_size() == 0);
+}
+
+TEST_CASE("what another strategy kept is of no use, and no hindrance") {
+  MasterConfig config = config_for(1, 100);
+  config.stages.resize(1);
+  config.stages[0].strategy.group_count = 2;
+  MasterDriver old(config, "grouping");
+  old.join(5, 0);
+  for (std::uint64_t merge = 0; merge < 5; ++merge) {
+    old.trained(5, 0, old.trains[5].run, 1.0F, merge, 1000);
+    old.merged(merge, merge + 1);
+  }
+  const std::string state = old.last_merge.state;
+  REQUIRE(decode(state).strategy_name() == "grouping");
+  MasterDriver other(config_for(1, 100), "sync");
+  REQUIRE(other.session.restore(state));
+  MasterDriver same(config, "grouping");
+  REQUIRE(same.session.restore(state));
+}
+
 TEST_CASE("a state at the end of a stage goes on with the next one") {
   MasterDriver old(two_stages());
   old.join(5, 0);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -167,7 +168,9 @@ struct MergerFixture {
     command.state = state;
     command.lr_scale = lr_scale;
     for (const auto& [worker, run] : runs) {
-      command.contributions.push_back({WorkerId{worker}, RunId{run}, weight});
+      const auto found = shares.find(worker);
+      const float share = found == shares.end() ? 1.0F : found->second;
+      command.contributions.push_back({WorkerId{worker}, RunId{run}, weight * share, share});
     }
     return command;
   }
@@ -227,6 +230,7 @@ struct MergerFixture {
   Version first;  // published before the first merge
   // Of the next jobs.
   float weight = 1.0F, lr_scale = 1.0F;
+  std::map<std::uint64_t, float> shares;  // of workers; 1 without
   std::uint32_t stage = 0;
   std::string state;
   std::unique_ptr<Merger> merger;

@@ -59,6 +59,46 @@ TEST_CASE("factor, weight and skip", "[merger]") {
   REQUIRE(skipped > 100);
 }
 
+TEST_CASE("skip compares the mean's elements, not the sum's", "[merger]") {
+  MergerFixture fixture(config_of({.skip = 0.005F}), 1000);
+  const auto a = fixture.contribute(0, 1, 0.01F), b = fixture.contribute(1, 1, 0.01F);
+  fixture.merge_or_fail({{0, 1}, {1, 1}}, true);
+  const auto merged = fixture.stored(1);
+  int skipped = 0;
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    const float sum = a[i] + b[i];
+    const bool is_small = std::fabs(sum) < 0.01F;
+    skipped += is_small ? 1 : 0;
+    REQUIRE(merged[i] == (is_small ? fixture.start[i] : fixture.start[i] + 0.5F * sum));
+  }
+  REQUIRE(skipped > 500);
+  REQUIRE(skipped < 1000);
+}
+
+TEST_CASE("a mean is over the shares of those that take part", "[merger]") {
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  const std::size_t count = GENERATE(std::size_t{100}, kManyChunks);
+  MergerFixture fixture(config_of({.kind = kind}), count);
+  MergerFixture alone(config_of({.kind = kind}), count);
+  fixture.shares = {{0, 0.25F}, {1, 1.75F}};
+  fixture.contribute(0, 1, 0.01F);
+  alone.contribute(0, 1, 0.01F);
+  // The other one's is not there: what is left is the whole mean.
+  const MergeResult result = fixture.merge_or_fail({{0, 1}, {1, 2}}, true);
+  REQUIRE(result.rejected == std::vector{WorkerId{1}});
+  alone.merge_or_fail({{0, 1}}, true);
+  REQUIRE((fixture.stored(1) == alone.stored(1)));
+  // Both are there: each by its share.
+  const std::vector<float> before = fixture.stored(1);
+  const auto a = fixture.contribute(0, 3, 0.01F), b = fixture.contribute(1, 3, 0.01F);
+  fixture.merge_or_fail({{0, 3}, {1, 3}}, true);
+  if (kind != UpdateKind::kFullDelta) return;
+  const std::vector<float> after = fixture.stored(2);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    REQUIRE(after[i] == before[i] + 0.5F * (0.25F * a[i] + 1.75F * b[i]));
+  }
+}
+
 TEST_CASE("a contribution at fault leaves no trace", "[merger]") {
   const int threads = GENERATE(1, 3);
   const std::string fault = GENERATE(as<std::string>(), "missing", "nan first", "inf last",

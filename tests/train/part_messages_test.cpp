@@ -22,7 +22,8 @@ MergeJob some_job(std::size_t contributions) {
   job.stage = 3;
   job.lr_scale = 0.3F;
   for (std::size_t i = 0; i < contributions; ++i) {
-    job.contributions.push_back({WorkerId{i}, RunId{i << 33U}, 0.1F * static_cast<float>(i)});
+    const auto number = static_cast<float>(i);
+    job.contributions.push_back({WorkerId{i}, RunId{i << 33U}, 0.1F * number, 0.3F * number});
   }
   return job;
 }
@@ -61,8 +62,8 @@ TEST_CASE("orders to mergers of parts arrive as they were sent, in pieces too") 
       part_order::Copy{5},
       part_order::Close{}};
   for (const PartOrder& order : orders) CHECK((through(order) == order));
-  // Three numbers a contribution.
-  const std::size_t full = kNumbersMax / 3;
+  // Four numbers a contribution.
+  const std::size_t full = kNumbersMax / 4;
   CHECK((through(part_order::Expect{Version{9}, some_job(full)}, 1) ==
          PartOrder(part_order::Expect{Version{9}, some_job(full)})));
   const PartOrder long_one = part_order::Merge{6, Version{10}, some_job(3 * full + 1)};

@@ -93,6 +93,11 @@ TEST_CASE("weights in a mean follow the shards, weights by staleness the version
   CHECK(merge_weight(one, mean, schedule, {0}) == 0.5F);
   CHECK(merge_weight(three, mean, schedule, {0}) == 1.5F);
   CHECK(merge_weight(three, {{three}, false}, schedule, {0}) == 1.0F);
+  // What the strategy or the versions make of a weight is not in the share.
+  three.weight = 0.25F;
+  CHECK(merge_share(three, {{one, three}, true}, schedule) == 1.5F);
+  CHECK(merge_share(three, {{three}, false}, schedule) == 1.0F);
+  three.weight = 1.0F;
   schedule.weight_by_staleness = true;
   CHECK(merge_weight(one, {{one}, false}, schedule, {3}) == 0.25F);
   CHECK(staleness_of(one, {0}) == 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ struct MergeJob {
     WorkerId worker;
     RunId run;
     float weight;
+    // Its part of a mean of all: they come to the number of contributions, so that a mean of those
+    // that are left when one is not taken divides by what comes of theirs.
+    float share = 1.0F;
     bool operator==(const Contribution&) const = default;
   };
   std::vector<Contribution> contributions;
-  bool mean;                          // divide by their number (Average); elastic ones are summed
+  bool mean;                          // divide by their shares (Average); elastic ones are summed
   std::uint32_t stage = 0;            // which UpdateSpec
   float lr_scale = 1.0F;              // on the rate of the master's rule
   std::string state;                  // of the session as of this merge, to publish with it
@@ -32,5 +36,12 @@ struct MergeJob {
   bool has_newcomers = false;
   bool operator==(const MergeJob&) const = default;
 };
+
+// What a mean of these contributions is divided by.
+inline float sum_of_shares(std::span<const MergeJob::Contribution> contributions) {
+  float sum = 0.0F;
+  for (const MergeJob::Contribution& each : contributions) sum += each.share;
+  return sum;
+}
 
 }  // namespace speedo

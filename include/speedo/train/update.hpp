@@ -34,7 +34,8 @@ struct UpdateSpec {
   float moving_rate = 0.0F;  // a of the elastic kinds, in [0, 1]
   UpdaterState updater = UpdaterState::kKeep;
   float factor = 1.0F;       // full deltas are divided by it
-  float skip = 0.0F;         // full deltas: elements smaller in magnitude are not added
+  float skip = 0.0F;         // full deltas: elements, of a mean its own, smaller in magnitude are
+                             // not added
   // Of contributions that travel through the store; those that lie in shared memory are exact.
   CodecSpec codec = {};
   bool error_feedback = true;  // else what the codec leaves out is lost

@@ -82,7 +82,9 @@ std::string to_text(const Report& report) {
                     *report.iterations));
   }
   if (report.iterations && report.seconds && !idle) {
-    add(fmt::format("{} iterations in {:.1f} s", *report.iterations, *report.seconds));
+    const std::uint64_t done = report.merges.value_or(*report.iterations);
+    add(fmt::format("{} iterations in {:.1f} s", done, *report.seconds));
+    if (done != *report.iterations) add(fmt::format("now at iteration {}", *report.iterations));
   }
   if (report.images_per_second && !idle) {
     add(fmt::format("{:.0f} images/s", *report.images_per_second));

@@ -214,6 +214,15 @@ Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
   return {};
 }
 
+// As its master is told of them: which ports they will have does not matter before.
+ClusterFlags with_servers(ClusterFlags flags) {
+  flags.redis = "127.0.0.1:1";
+  for (std::uint64_t port = 2; port <= flags.shards; ++port) {
+    flags.redis += ",127.0.0.1:" + std::to_string(port);
+  }
+  return flags;
+}
+
 }  // namespace
 
 Result<int> run_command(const CommandLine& line) {
@@ -232,6 +241,7 @@ Result<int> run_command(const CommandLine& line) {
     Examination examination;
     examination.solver = flags.cluster.solver;
     examination.state = flags.cluster.state;
+    examination.refusal = refusal_of(with_servers(flags.cluster));
     examination.workers = workers.expected();
     examination.compute = flags.cluster.compute;
     examination.json = flags.cluster.json;

@@ -296,6 +296,7 @@ Lineage::State Lineage::expected(const State& before, const PublishedMerge& merg
     }
   }
   Sum sum(record.size(), 0.0);
+  double shares = 0.0;
   std::size_t part = 0;
   for (const auto& each : merge.job.contributions) {
     if (part == parts.size()) break;
@@ -309,9 +310,10 @@ Lineage::State Lineage::expected(const State& before, const PublishedMerge& merg
       }
     }
     add(sum, values, each.weight);
+    shares += each.share;
   }
   double scale = is_elastic(spec.kind) ? 1.0 : 1.0 / spec.factor;
-  if (merge.job.mean && !is_elastic(spec.kind)) scale /= static_cast<double>(parts.size());
+  if (merge.job.mean && !is_elastic(spec.kind)) scale /= shares;
   for (double& each : sum) each *= scale;
   State after = before;
   if (spec.kind == UpdateKind::kGradientOnly) {

@@ -16,10 +16,17 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::string_view stat
       shards_(config.first_shard, !config.shard_by_speed, violations),
       iteration_(config.start_iteration),
       first_iteration_(iteration_),
-      stage_start_(iteration_),
+      stage_start_(0),
       version_(config.first_version.value),
       next_run_(config.first_run) {
-  if (!state.empty()) go_on_from(state);
+  if (!state.empty()) {
+    go_on_from(state);
+    return;
+  }
+  while (is_stage_over()) {
+    stage_start_ += config_.stages[stage_].iterations;
+    stage_ = next_stage();
+  }
 }
 
 void SessionChecker::go_on_from(std::string_view bytes) {
@@ -38,6 +45,7 @@ void SessionChecker::go_on_from(std::string_view bytes) {
     stage_start_ = iteration_;
   }
   shards_.go_on_from(state);
+  for (const record::Session::Told& each : state.told()) told_before_.insert(each.run());
 }
 
 bool SessionChecker::is_stage_over() const {
@@ -254,7 +262,8 @@ void SessionChecker::check_merged_run(const Incarnation& incarnation,
     // Of its process, as another worker.
     const bool was_merged = std::ranges::any_of(
         merged_of_, [&](const auto& each) { return each.second == order.merged_run; });
-    expect(kOrders, was_merged, "a worker that comes back is told of a merge that was not");
+    expect(kOrders, was_merged || told_before_.contains(order.merged_run),
+           "a worker that comes back is told of a merge that was not");
   }
 }
 
@@ -277,7 +286,7 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
     expect(kOnce, found->second.fate == Fate::kPending, "a contribution is merged twice");
     expect(kMerges, found->second.worker == each.worker.value, "a merge names another worker");
     expect(kErasure, !erased_.contains(each.worker.value), "a merge of records that were erased");
-    check_weight(each, found->second, c.stage);
+    check_weight(c, each, found->second);
     found->second.fate = Fate::kMerging;
     merging_runs_.push_back(each.run.value);
   }
@@ -309,16 +318,25 @@ void SessionChecker::obey(const master_command::ExpectMerge& c) {
   expect(Check::kMerges, !workers.empty(), "a merge of nothing is expected");
 }
 
-void SessionChecker::check_weight(const master_command::StartMerge::Contribution& each,
-                                  const Contribution& contribution, std::uint32_t stage) const {
-  const bool weighted = config_.stages[stage].weight_by_staleness;
+void SessionChecker::check_weight(const master_command::StartMerge& merge,
+                                  const master_command::StartMerge::Contribution& each,
+                                  const Contribution& contribution) const {
+  const Schedule& schedule = config_.stages[merge.stage];
+  const bool weighted = schedule.weight_by_staleness;
+  if (merge.mean && is_elastic(schedule.update.kind)) {
+    // The centre comes no further than to the mean of the workers.
+    const float step = each.weight * schedule.update.moving_rate;
+    expect(kMerges, step * static_cast<float>(merge.contributions.size()) < 1.0F + 1e-5F,
+           "elastic steps that come to more than the whole way");
+    return expect(kMerges, each.weight <= 1.0F && each.share == 1.0F, "a longer elastic step");
+  }
   const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
   const float shards = static_cast<float>(contribution.shards.count);
   if (weighted) {
     expect(kMerges, std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F,
            "not the weight of its staleness");
   } else if (shards == 1.0F && !config_.shard_by_speed) {
-    expect(kMerges, each.weight == 1.0F, "a weight that nobody asked for");
+    expect(kMerges, each.weight == 1.0F && each.share == 1.0F, "a weight that nobody asked for");
   }
 }
 

@@ -110,8 +110,9 @@ class SessionChecker {
   void check_train(const Incarnation& incarnation, const TrainMessage& order) const;
   void check_state(std::string_view state, bool merges);
   void check_merged_run(const Incarnation& incarnation, const TrainMessage& order) const;
-  void check_weight(const master_command::StartMerge::Contribution& each,
-                    const Contribution& contribution, std::uint32_t stage) const;
+  void check_weight(const master_command::StartMerge& merge,
+                    const master_command::StartMerge::Contribution& each,
+                    const Contribution& contribution) const;
   void check_seat(std::uint64_t seat);
   void check_tests() const;
   void check_parked() const;
@@ -131,6 +132,7 @@ class SessionChecker {
   std::map<std::uint64_t, Incarnation> incarnations_;    // by connection
   std::map<std::uint64_t, Contribution> contributions_;  // by run
   std::map<std::uint64_t, std::uint64_t> merged_of_;     // worker: its last merged run
+  std::set<std::uint64_t> told_before_;                  // runs, by the state it began with
   std::optional<WeightsCheck> weights_check_;
   std::vector<std::uint64_t> merging_runs_;
   std::set<std::uint64_t> given_seats_, erased_seats_;

@@ -24,7 +24,9 @@ class DeltaMerge : public ChunkMerge {
     for (const auto& contribution : frame.contributions) {
       scales_.push_back(averages_ ? contribution.weight : contribution.weight / factor);
     }
-    mean_scale_ = 1.0F / static_cast<float>(scales_.size()) / factor;
+    const float shares = sum_of_shares(frame.contributions);
+    mean_scale_ = 1.0F / shares / factor;
+    sum_skip_ = skip_ * shares;
   }
 
   Fault merge(std::size_t chunk, Parts parts) override {
@@ -58,7 +60,7 @@ class DeltaMerge : public ChunkMerge {
     MergeBlock memory;
     const std::span<float> sum = std::span(memory).first(to.size());
     if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
-    return add_scaled(from, sum, mean_scale_, skip_, to) ? Fault() : Fault(0);
+    return add_scaled(from, sum, mean_scale_, sum_skip_, to) ? Fault() : Fault(0);
   }
 
   Fault add_each(Parts parts, std::size_t offset, std::span<const float> from,
@@ -76,6 +78,7 @@ class DeltaMerge : public ChunkMerge {
   const float skip_;
   std::vector<float> scales_;
   float mean_scale_ = 1.0F;
+  float sum_skip_ = 0.0F;  // of a sum, whose mean is what is compared
   const std::unique_ptr<RecordWriter> writer_;
 };
 

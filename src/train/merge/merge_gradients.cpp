@@ -14,7 +14,7 @@ class GradientMerge : public ChunkMerge {
         rule_(rule),
         iteration_(frame.job.iteration),
         lr_scale_(frame.job.lr_scale),
-        averages_(frame.job.mean && frame.contributions.size() > 1),
+        shares_(frame.job.mean ? sum_of_shares(frame.contributions) : 1.0F),
         writer_(frame.store.write(weights_key(), frame.info)) {
     for (const auto& contribution : frame.contributions) {
       scales_.push_back(contribution.weight);
@@ -32,7 +32,7 @@ class GradientMerge : public ChunkMerge {
     return for_each_block(gradient.size(), [&](std::size_t offset, std::size_t count) -> Fault {
       const std::span<float> sum = gradient.subspan(offset, count);
       if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
-      if (averages_) merge_scaled(1.0F / static_cast<float>(scales_.size()), sum, sum);
+      if (shares_ != 1.0F) merge_scaled(1.0F / shares_, sum, sum);
       return std::nullopt;
     });
   }
@@ -105,7 +105,7 @@ class GradientMerge : public ChunkMerge {
   MergerRule& rule_;
   const std::uint64_t iteration_;
   const float lr_scale_;
-  const bool averages_;
+  const float shares_;  // that the sum is divided by
   std::vector<float> scales_;
   Result<void> applied_;
   bool finished_ = false;

@@ -14,7 +14,7 @@ enum PartAnswerKind : std::uint32_t { kWritten = 1, kRejected, kFailed, kCopied 
 
 constexpr std::uint32_t kMeanFlag = 1, kLastFlag = 2, kCommitFlag = 4;
 constexpr std::uint32_t kAheadFlag = 1;
-constexpr std::size_t kContributionNumbers = 3;
+constexpr std::size_t kContributionNumbers = 4;
 // A list that is longer is not one of ours: more than any model has chunks, or a job workers.
 constexpr std::size_t kListMax = std::size_t{1} << 22U;
 
@@ -58,6 +58,7 @@ PartOrderMessage job_message(const MergeJob& job, std::vector<std::uint64_t>& nu
     numbers.push_back(each.worker.value);
     numbers.push_back(each.run.value);
     numbers.push_back(std::bit_cast<std::uint32_t>(each.weight));
+    numbers.push_back(std::bit_cast<std::uint32_t>(each.share));
   }
   return message;
 }
@@ -72,9 +73,11 @@ Result<MergeJob> job_of(const PartOrderMessage& message,
   job.mean = (message.flags & kMeanFlag) != 0;
   job.is_last = (message.flags & kLastFlag) != 0;
   for (std::size_t at = 0; at < numbers.size(); at += kContributionNumbers) {
-    const auto bits = static_cast<std::uint32_t>(numbers[at + 2]);
+    const auto number = [&](std::size_t i) {
+      return std::bit_cast<float>(static_cast<std::uint32_t>(numbers[at + i]));
+    };
     job.contributions.push_back(
-        {WorkerId{numbers[at]}, RunId{numbers[at + 1]}, std::bit_cast<float>(bits)});
+        {WorkerId{numbers[at]}, RunId{numbers[at + 1]}, number(2), number(3)});
   }
   return job;
 }

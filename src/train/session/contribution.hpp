@@ -31,9 +31,14 @@ struct MergeOrder {
 // Updates merged since the weights that the contribution was computed from.
 std::uint64_t staleness_of(const Contribution& contribution, Version newest);
 
-// The weight of one contribution of `merge`, whose stage has this schedule. A mean divides by the
-// number of contributions: those of more shards count for as many, so that it is the mean over
-// samples. Elastic steps are summed, and a worker takes back just what it gave.
+// What one contribution of `merge`, whose stage has this schedule, has of a mean, which is one over
+// samples: shares are as the shards, and come to the number of contributions. Elastic steps are
+// summed, and a worker takes back just what it gave: 1.
+float merge_share(const Contribution& contribution, const MergeOrder& merge,
+                  const Schedule& schedule);
+// Its weight: its share, and what the strategy and its staleness make of it. Elastic steps of a
+// round that would move the centre further than to the mean of the workers are so much shorter:
+// beyond, it would swing about it (Zhang, Choromanska, LeCun 2015: p a <= 1).
 float merge_weight(const Contribution& contribution, const MergeOrder& merge,
                    const Schedule& schedule, Version newest);
 

@@ -26,6 +26,10 @@
 #include "train/session/work_queue.hpp"
 #include "train/session/worker_shortage.hpp"
 
+namespace speedo::record {
+class Session;
+}
+
 namespace speedo {
 
 // The coordinator: it takes each event to the parts that it concerns and asks the strategy. Each
@@ -44,6 +48,7 @@ struct MasterSession::Impl {
 
   MasterCommands on(const MasterEvent& event);
   // `merged`: as of the end of this merge, if all its contributions are merged.
+  void save_told(const MergeOrder* merged, record::Session& state) const;
   std::string save(const MergeOrder* merged) const;
   Result<void> restore(std::string_view bytes);
   const MasterProgress& progress() const { return progress_; }

@@ -1,6 +1,9 @@
 // What a new master needs to go on, as record.Session of proto/speedo.proto.
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include <speedo/base/assert.hpp>
 
@@ -91,8 +94,37 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_training_high(training_.high);
   state.set_training_low(training_.low);
   state.set_term(config_.term);
+  if (!state.strategy().empty()) state.set_strategy_name(schedule().strategy.name);
+  save_told(merged, state);
   if (const auto emulated = members_.emulated()) state.set_emulated(*emulated);
   return state.SerializeAsString();
+}
+
+// A worker that learns too late that a contribution of it is merged would send again what the codec
+// has left out of it, or take no elastic step.
+void MasterSession::Impl::save_told(const MergeOrder* merged, record::Session& state) const {
+  const UpdateSpec& update = schedule().update;
+  if (!carries_residual(update) && !is_elastic(update.kind)) return;
+  std::map<WorkerId, Runs::Told> all = runs_.departed();
+  for (const auto& [id, member] : members_.all()) {
+    const ProcessUuid process{member.uuid_high, member.uuid_low};
+    if (const auto told = runs_.told(id, process)) all[id] = *told;
+  }
+  for (const Contribution& each : merged ? merged->contributions : std::vector<Contribution>{}) {
+    const auto found = all.find(each.worker);
+    if (found == all.end()) continue;
+    found->second.merged_run = each.run.value;
+    found->second.merged_weight = weight_of(each, *merged);
+  }
+  for (const auto& [id, told] : all) {
+    if (told.merged_run == kNoRun || told.process == ProcessUuid{}) continue;
+    record::Session::Told& message = *state.add_told();
+    message.set_process_high(told.process.first);
+    message.set_process_low(told.process.second);
+    message.set_worker(id.value);
+    message.set_run(told.merged_run);
+    message.set_weight(told.merged_weight);
+  }
 }
 
 Result<void> MasterSession::Impl::restore(std::string_view bytes) {
@@ -107,7 +139,10 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   StageSwitch stages = stages_;
   const bool is_next = stages.restore(state.stage(), state.stage_start(), state.iteration());
   auto strategy = make_(stages.schedule().strategy).value();
-  if (!is_next) SPEEDO_TRY(strategy->restore(state.strategy()));
+  // What another strategy kept is of no use to this one.
+  const std::string& own = stages.schedule().strategy.name;
+  const bool is_its = !state.has_strategy_name() || state.strategy_name() == own;
+  if (!is_next && is_its) SPEEDO_TRY(strategy->restore(state.strategy()));
 
   // Nothing fails from here on.
   strategy_ = std::move(strategy);
@@ -121,6 +156,10 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   members_.restore(state.next_worker(), state.workers_joined(),
                    state.has_emulated() ? std::optional(state.emulated()) : std::nullopt);
   runs_.begin_above(state.next_run());
+  for (const record::Session::Told& told : state.told()) {
+    runs_.depart(WorkerId{told.worker()},
+                 {{told.process_high(), told.process_low()}, told.run(), told.weight()});
+  }
   show_progress();
   return {};
 }

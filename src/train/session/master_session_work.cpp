@@ -174,11 +174,13 @@ void MasterSession::Impl::start_merge() {
 master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
                                                               const MergeOrder& merge) const {
   master_command::StartMerge command{id, iteration(), {}, merge.mean, stages_.index(), 1.0F, {}};
-  command.lr_scale = stages_.rate_scale(iteration(), members_.ready_count());
+  // In rounds, where alone it may be scaled, by those whose mean it is.
+  command.lr_scale = stages_.rate_scale(iteration(), merge.contributions.size());
   command.is_last = iteration() + 1 >= config_.max_iteration;
   command.has_newcomers = members_.ready_count() > merge.contributions.size();
   for (const Contribution& each : merge.contributions) {
-    command.contributions.push_back({each.worker, each.run, weight_of(each, merge)});
+    command.contributions.push_back(
+        {each.worker, each.run, weight_of(each, merge), merge_share(each, merge, schedule())});
   }
   return command;
 }

@@ -118,15 +118,22 @@ void Runs::merged(WorkerId id, RunId run, float weight) {
 bool Runs::remove(WorkerId id, const ProcessUuid& process) {
   const auto found = workers_.find(id);
   if (found == workers_.end()) return false;
-  const Worker& worker = found->second;
-  const bool is_told = worker.merged_run == kNoRun;
-  if (process != ProcessUuid{}) {
-    if (departed_.size() == kDepartedMax) departed_.erase(departed_.begin());
-    departed_[id] = {process, is_told ? worker.told_run : worker.merged_run,
-                     is_told ? worker.told_weight : worker.merged_weight};
-  }
+  if (process != ProcessUuid{}) depart(id, *told(id, process));
   workers_.erase(found);
   return true;
+}
+
+std::optional<Runs::Told> Runs::told(WorkerId id, const ProcessUuid& process) const {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return std::nullopt;
+  const Worker& worker = found->second;
+  if (worker.merged_run != kNoRun) return Told{process, worker.merged_run, worker.merged_weight};
+  return Told{process, worker.told_run, worker.told_weight};
+}
+
+void Runs::depart(WorkerId id, const Told& told) {
+  if (departed_.size() == kDepartedMax) departed_.erase(departed_.begin());
+  departed_[id] = told;
 }
 
 // The exchange is left out: a worker that is given more shards pays the same for it.

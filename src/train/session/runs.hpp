@@ -36,6 +36,17 @@ class Runs {
   // A worker is to have its first run: what its process contributed as another worker, before its
   // connection broke, it may not know to be merged yet.
   void arrive(WorkerId worker, const ProcessUuid& process);
+  // What a process may not know to be merged: of those that are gone, and of one that is here.
+  struct Told {
+    ProcessUuid process;
+    std::uint64_t merged_run = kNoRun;
+    float merged_weight = 1.0F;
+  };
+  const std::map<WorkerId, Told>& departed() const { return departed_; }
+  std::optional<Told> told(WorkerId worker, const ProcessUuid& process) const;
+  // The same of an earlier master's worker, whose process may come here.
+  void depart(WorkerId worker, const Told& told);
+
   // Requires: no run of the worker is under way.
   Order start(WorkerId worker, Instant now);
   // The contribution that the worker's next order will tell of, if one was merged; without a run.
@@ -77,16 +88,11 @@ class Runs {
     float told_weight = 1.0F;
     double speed = 0.0;  // samples computed per microsecond; 0: not measured
   };
-  struct Departed {
-    ProcessUuid process;
-    std::uint64_t merged_run = kNoRun;
-    float merged_weight = 1.0F;
-  };
   static void measure_speed(Worker& worker, const TrainedMessage& message);
   double slowest_speed() const;
 
   std::map<WorkerId, Worker> workers_;
-  std::map<WorkerId, Departed> departed_;  // that may come back
+  std::map<WorkerId, Told> departed_;  // that may come back
   std::uint64_t next_;
   PhaseTimes phases_;  // of all reported runs
   Traffic traffic_;

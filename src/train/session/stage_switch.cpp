@@ -7,8 +7,27 @@
 namespace speedo {
 
 StageSwitch::StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration)
-    : stages_(stages), start_(iteration) {
+    : stages_(stages) {
   SPEEDO_ASSERT(!stages.empty());
+  if (cycle() > 0) {
+    const std::uint64_t cycles = iteration / cycle();
+    number_ = cycles * stages.size();
+    start_ = cycles * cycle();
+  }
+  while (is_over(iteration)) {
+    start_ += schedule().iterations;
+    number_ += 1;
+  }
+}
+
+// Iterations until the stages begin anew; 0: they never do.
+std::uint64_t StageSwitch::cycle() const {
+  std::uint64_t sum = 0;
+  for (const Schedule& stage : stages_) {
+    if (stage.iterations == 0) return 0;
+    sum += stage.iterations;
+  }
+  return sum;
 }
 
 bool StageSwitch::restore(std::uint64_t number, std::uint64_t start, std::uint64_t iteration) {

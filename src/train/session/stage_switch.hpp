@@ -18,7 +18,9 @@ class StageSwitch {
  public:
   enum class Step { kTraining, kDraining, kEntering };
 
-  // Stages follow each other, and are repeated; `stages` outlives it, at least one.
+  // Stages follow each other, and are repeated; `stages` outlives it, at least one. A training that
+  // begins at an iteration above 0 has the stages of those before behind it, each as long as it
+  // should be.
   StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration);
   // Goes on in the stage of this number, which began at `start`, or in the next one if it has had
   // its iterations: then nothing is left to drain. Whether it is the next one.
@@ -46,8 +48,10 @@ class StageSwitch {
 
  private:
   const std::vector<Schedule>& stages_;
+  std::uint64_t cycle() const;
+
   std::uint64_t number_ = 0;
-  std::uint64_t start_;
+  std::uint64_t start_ = 0;
   Step step_ = Step::kTraining;
 };
 

@@ -29,11 +29,19 @@ double cut(std::span<float> values, float most) {
   return std::sqrt(sum);
 }
 
+double norm_of(std::span<const float> values) {
+  double sum = 0.0;
+  for (const float value : values) sum += static_cast<double>(value) * value;
+  return std::sqrt(sum);
+}
+
 }  // namespace
 
 double TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold) {
-  const bool fits =
-      may_hold && count == count_ && update.kind == spec_.kind && !is_elastic(update.kind);
+  // Without error feedback nothing of it would be sent, but whole updates complete it.
+  const bool sends = carries_residual(update) || update.codec.kind == CodecKind::kNone;
+  const bool fits = may_hold && count == count_ && update.kind == spec_.kind &&
+                    !is_elastic(update.kind) && sends;
   double forgotten = 0.0;
   if (!fits) {
     forgotten = residual_norm();
@@ -104,10 +112,8 @@ void TrainerCodec::complete(std::size_t chunk, std::span<float> values) {
   std::ranges::fill(chunk_of(std::span(next_), chunk), 0.0F);
 }
 
-double TrainerCodec::residual_norm() const {
-  double sum = 0.0;
-  for (const float value : residual_) sum += static_cast<double>(value) * value;
-  return std::sqrt(sum);
-}
+double TrainerCodec::residual_norm() const { return norm_of(residual_); }
+
+double TrainerCodec::norm_left_at_end() const { return norm_of(committed_ ? next_ : residual_); }
 
 }  // namespace speedo

@@ -46,8 +46,10 @@ class TrainerCodec {
   // contribution's length, or nothing if none is carried.
   void copy_residual(std::span<float> target) const;
   void take_residual(std::span<const float> residual);
-  // What was left out so far, as its Euclidean norm.
+  // What was left out so far, as its Euclidean norm: of contributions that are known to be merged,
+  // and as it is if the last one is, too.
   double residual_norm() const;
+  double norm_left_at_end() const;
 
  private:
   std::span<std::byte> bytes_of(std::size_t chunk);

@@ -85,7 +85,7 @@ Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
 }
 
 TrainerEngine::~TrainerEngine() {
-  const double left = codec_.residual_norm();
+  const double left = codec_.norm_left_at_end();
   if (left == 0.0) return;
   SPEEDO_INFO("of what this worker has computed the codec kept back updates of norm {:.3g}, which "
               "nobody will send any more", left);
