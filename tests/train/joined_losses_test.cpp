@@ -62,6 +62,37 @@ TEST_CASE("a part that its server has lost comes back from its merger", "[merger
   REQUIRE(merge_delta(joined, 2).version == fixture.after(2));
 }
 
+TEST_CASE("a manifest that lacks a part does not take the place of a version that is whole",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  MergerFixture& fixture = *joined.fixture;
+  const auto elsewhere = joined.offer(1, config);
+  merge_delta(joined, 1);
+  merge_delta(joined, 2);
+  REQUIRE(elsewhere->orders() > 0);
+  const auto before = fixture.stored(2);
+  std::vector<MemoryImage> images;
+  for (const auto& server : joined.servers) images.push_back(server->image());
+  merge_delta(joined, 3);
+  // Both servers are back as they were, and who has the part of the newest version in memory is
+  // gone.
+  elsewhere->die([&] {
+    for (std::size_t i = 0; i < images.size(); ++i) joined.servers[i]->set_image(images[i]);
+  });
+  put_delta(joined, 4);
+  const auto merged = fixture.merge({{0, 4}}, false);
+  REQUIRE_FALSE(merged);
+  REQUIRE(merged.error().code == ErrorCode::kCorrupt);
+  REQUIRE(merged.error().message.find("part 2 of 2") != std::string::npos);
+  fixture.merger.reset();
+  std::vector<float> found(before.size());
+  const auto info = read_all_parts(joined.store, fixture.layout, found);
+  require(info);
+  REQUIRE(info->version == fixture.after(2).value);
+  REQUIRE((found == before));
+}
+
 TEST_CASE("a stage is entered though a server has just lost what it had", "[merger]") {
   const std::size_t server = GENERATE(0, 1, 2);
   const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);

@@ -202,12 +202,15 @@ Result<void> JoinedEngine::open_closed(Version version, const std::string& state
     if (opened) continue;
     if (opened.error().code != ErrorCode::kNotFound) return opened.error();
     if (++misses < kOpenAttempts) continue;
-    return Error{ErrorCode::kCorrupt,
-                 fmt::format("a part of the weights of version {} is lost, neither its server nor "
-                             "the next one has it any more ({}): go on from files with "
-                             "--resume=FILE",
-                             version_.value, opened.error().message)};
+    return lost_part(opened.error().message);
   }
+}
+
+Error JoinedEngine::lost_part(const std::string& what) const {
+  return {ErrorCode::kCorrupt,
+          fmt::format("a part of the weights of version {} is lost, neither its server nor the "
+                      "next one has it any more ({}): go on from files with --resume=FILE",
+                      version_.value, what)};
 }
 
 Result<void> JoinedEngine::open_closed() {
@@ -238,8 +241,24 @@ Result<bool> JoinedEngine::is_better_kept(std::size_t part, const WrittenPart& t
   return store_->has_part(part_copy_key(part, store_->parts(), weights_key()), info, part, tried);
 }
 
+// In any server: of a version that was put as a whole, copies have slot 0.
+Result<bool> JoinedEngine::is_anywhere(std::size_t part) const {
+  const RecordInfo info = info_of(version_, {});
+  const std::string copy = part_copy_key(part, store_->parts(), weights_key());
+  WrittenPart whole = written_[part];
+  whole.slot = 0;
+  SPEEDO_ASSIGN(bool found, store_->has_part(weights_key(), info, part, written_[part]));
+  for (const WrittenPart& written : {written_[part], whole}) {
+    if (!found && setup_.keeps_copies()) {
+      SPEEDO_ASSIGN(found, store_->has_part(copy, info, part, written));
+    }
+  }
+  return found;
+}
+
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
-// they lay before they were opened again. Or the next one is there, whose answer was lost.
+// they lay before they were opened again. Or the next one is there, whose answer was lost. Without
+// a part that no merger has nor any server it would only take the place of a version that is whole.
 Result<void> JoinedEngine::restore_manifest() {
   SPEEDO_TRY(take_tried_parts());
   const auto has_it = store_->has_put_parts(weights_key(), info_of(version_, {}),
@@ -249,6 +268,10 @@ Result<void> JoinedEngine::restore_manifest() {
     return {};
   }
   if (!has_it && is_transient(has_it.error().code)) return has_it.error();
+  for (const std::size_t part : seats_.closed_parts()) {
+    SPEEDO_ASSIGN(const bool found, is_anywhere(part));
+    if (!found) return lost_part(fmt::format("part {} of {}", part + 1, store_->parts()));
+  }
   SPEEDO_WARN("the store does not have the manifest of version {}: publishing it again",
               version_.value);
   return put_manifest(version_, state_, written_);
