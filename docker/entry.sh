@@ -35,7 +35,10 @@ END
 
 # Which arguments are what: a number of workers is no address, and an address no number.
 is_count() { [[ $1 =~ ^[0-9]+(:[0-9]+)?$ ]]; }
-is_address() { [[ $1 =~ ^[A-Za-z0-9._:-]*[A-Za-z0-9.]$ && $1 != -* ]] && ! is_count "$1"; }
+is_address() {
+  [[ $1 =~ ^([A-Za-z0-9._:-]*[A-Za-z0-9.]|\[[0-9A-Fa-f:.]+\](:[0-9]+)?)$ && $1 != -* ]] &&
+    ! is_count "$1"
+}
 
 is_asked_for_help() { [[ " $* " =~ \ (-h|-?-help|--version)\  ]]; }
 
@@ -120,6 +123,11 @@ open_settings() {
 # It ends when this process does, which becomes the master.
 start_redis() {
   local pid tries
+  # Who listens there already would be taken for it.
+  if (: <"/dev/tcp/$2/$redis_port") 2>/dev/null; then
+    fail 69 "port $redis_port of $2 is in use, perhaps by the Redis of another master: name a" \
+      "Redis with --redis (one serves several jobs), or stop what listens there"
+  fi
   open_settings "$1"
   env --unset SPEEDO_REDIS_PASSWORD setpriv --pdeathsig TERM redis-server - <&3 >&2 &
   pid=$!
@@ -193,7 +201,7 @@ redis() {
 
 case "${1:-}" in
   master | worker | redis) "$@" ;;
-  speedo | speedo-master | speedo-worker)
+  speedo | speedo-master | speedo-worker | caffe)
     find_secret
     exec "$@"
     ;;

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Whether a program of the images does its part, for HEALTHCHECK and probes:
-#   health.sh speedo-master | redis-server     it runs and listens
-#   health.sh speedo-worker                    it runs and is connected
+# Whether the programs of an image do their part, for HEALTHCHECK and probes: of those that are
+# named each that is there, and one at least. A master and a Redis listen, a worker is connected,
+# another program runs.
+#   health.sh speedo-master redis-server
+#   health.sh speedo-worker
 # Prints the reason and ends with 1 if not.
 set -euo pipefail
 
@@ -23,19 +25,39 @@ has_connection() {
       '$4 == state && index(own, " " $10 " ") { found = 1 } END { exit !found }'
 }
 
-program=${1:?usage: health.sh PROGRAM}
-state=$listening what="does not listen"
-if [ "$program" = speedo-worker ]; then state=$established what="is not connected"; fi
-reason="does not run"
-for directory in /proc/[0-9]*; do
-  [ "$(cat "$directory/comm" 2>/dev/null)" = "$program" ] || continue
-  if grep -q '^State:.[TtZ]' "$directory/status"; then
-    reason="is stopped"
-  elif has_connection "${directory#/proc/}" "$state"; then
-    exit 0
-  else
-    reason=$what
-  fi
+# fault PROGRAM PID: prints what keeps the process from its part, if anything.
+fault() {
+  case $(awk '$1 == "State:" { print $2 }' "/proc/$2/status" 2>/dev/null) in
+    [Tt]) echo "is stopped" ;;
+    Z | "") echo "has ended" ;;
+    *)
+      case $1 in
+        speedo-master | redis-server) has_connection "$2" "$listening" || echo "does not listen" ;;
+        speedo-worker) has_connection "$2" "$established" || echo "is not connected" ;;
+      esac
+      ;;
+  esac
+}
+
+# check PROGRAM: 0 if a process of it does its part, 1 if none does, 2 if there is none.
+check() {
+  local directory reason=""
+  for directory in /proc/[0-9]*; do
+    [ "$(cat "$directory/comm" 2>/dev/null)" = "$1" ] || continue
+    reason=$(fault "$1" "${directory#/proc/}")
+    [ -n "$reason" ] || return 0
+  done
+  [ -n "$reason" ] || return 2
+  echo "$1 $reason" >&2
+  return 1
+}
+
+[ $# -gt 0 ] || { echo "usage: health.sh PROGRAM..." >&2; exit 2; }
+any=0
+for program; do
+  code=0
+  check "$program" || code=$?
+  [ "$code" != 1 ] || exit 1
+  [ "$code" != 0 ] || any=1
 done
-echo "$program $reason" >&2
-exit 1
+[ "$any" = 1 ] || { echo "$* does not run" >&2; exit 1; }

@@ -10,6 +10,6 @@ install_packages conf/packages/build.txt
 if [ ! -f build/build.ninja ]; then
   cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DSPEEDO_TESTS=OFF
 fi
-cmake --build build --target speedo speedo-master speedo-worker
+cmake --build build --target speedo speedo-master speedo-worker speedo-parser
 examples/digits/get_data.sh
 exec build/bin/speedo run --solver examples/digits/digits_solver.prototxt --workers 3 "$@"

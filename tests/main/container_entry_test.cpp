@@ -1,6 +1,16 @@
 // What docker/entry.sh makes of the words that an image is started with, with the programs that
 // were built. docker/try.sh runs it in the images.
 
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "main/command_support.hpp"
 #include "support/redis_server.hpp"
 
@@ -86,6 +96,58 @@ TEST_CASE("A master that is to start a Redis for others needs its password") {
     CHECK(missing.exit_code == 77);
     CHECK(has(missing.error_line(), place.file("none")));
   }
+}
+
+TEST_CASE("A port that somebody else listens at is not taken for the master's own Redis") {
+  // Whether it is this listener's or another's.
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(6379);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool is_ours =
+      ::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  REQUIRE((is_ours || errno == EADDRINUSE));
+  if (is_ours) REQUIRE(::listen(listener, 1) == 0);
+  Context place;
+  const Outcome outcome = place.run(entry("speedo-master", {"master", "127.0.0.1", "1"},
+                                          {"SPEEDO_REDIS_PASSWORD=hush"}));
+  ::close(listener);
+  CHECK(outcome.exit_code == 69);
+  CHECK(has(outcome.error_line(), "port 6379 of 127.0.0.1 is in use"));
+}
+
+TEST_CASE("Health is that of each program that is there, and one has to be") {
+  Context place;
+  const auto health = [&](const Words& programs) {
+    Words command{"/usr/bin/env", "docker/health.sh"};
+    command.insert(command.end(), programs.begin(), programs.end());
+    return place.run(command);
+  };
+  CHECK(health({}).exit_code == 2);
+  const Outcome none = health({"no-such-thing", "nor-this"});
+  CHECK(none.exit_code == 1);
+  CHECK(has(none.errors, "no-such-thing nor-this does not run"));
+  // Programs of names that no other test has.
+  const std::string idle = place.file("idles-here"), ended = place.file("ends-here");
+  for (const std::string& copy : {idle, ended}) {
+    std::filesystem::copy_file("/bin/sleep", copy);
+  }
+  Process runs = place.start({idle, "60"});
+  // Whoever becomes it by exec leaves its child to nobody.
+  Process parent = place.start(
+      {"/bin/sh", "-c", "\"$1\" 60 & sleep 0.3; kill -9 $!; exec sleep 60", "sh", ended});
+  CHECK(health({"idles-here"}).exit_code == 0);
+  CHECK(health({"idles-here", "no-such-thing"}).exit_code == 0);
+  std::string errors;
+  for (int tries = 0; tries < 100 && !has(errors, "ends-here has ended"); ++tries) {
+    errors = health({"idles-here", "ends-here"}).errors;
+  }
+  CHECK(has(errors, "ends-here has ended"));
+  ::kill(runs.id(), SIGSTOP);
+  CHECK(has(health({"idles-here"}).errors, "idles-here is stopped"));
+  ::kill(runs.id(), SIGKILL);
+  ::kill(parent.id(), SIGKILL);
 }
 
 TEST_CASE("SpeeDO's two commands train with a Redis that is named") {

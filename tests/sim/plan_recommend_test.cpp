@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -222,14 +223,18 @@ TEST_CASE("A recommendation says what to start") {
   candidate.shards = 2;
   candidate.codec = "bf16";
   candidate.batch = 64;
+  const std::string proofs = " --token-file job.token --redis-password-file redis.password";
   CHECK(commands_for(cluster, candidate) ==
         std::vector<std::string>{
-            "on m-0, m-1: redis-server",
+            "once, for all machines: speedo token create job.token; (umask 077; head -c 24 "
+            "/dev/urandom | base64 > redis.password)",
+            "on m-0, m-1: { cat conf/redis.conf; echo \"bind $(hostname -I)\"; echo "
+            "\"requirepass $(cat redis.password)\"; } | redis-server -",
             "on m-0: speedo-master --solver S.prototxt --workers 4 --strategy easgd "
-            "--communication-period 4 --codec bf16 --redis m-0,m-1 --shards 2",
-            "on m-0: speedo-worker --master ADDRESS --shard=1",
-            "on m-1: speedo-worker --master ADDRESS --shard=2",
-            "on m-0, m-1, m-2, m-3: speedo-worker --master ADDRESS",
+            "--communication-period 4 --codec bf16 --redis m-0,m-1 --bind m-0 --shards 2" + proofs,
+            "on m-0: speedo-worker --master ADDRESS --shard=1" + proofs,
+            "on m-1: speedo-worker --master ADDRESS --shard=2" + proofs,
+            "on m-0, m-1, m-2, m-3: speedo-worker --master ADDRESS" + proofs,
             "in the net: batch_size: 64"});
   cluster.machines[0].count = 1;
   cluster.machines[0].workers_max = 0;
@@ -247,8 +252,34 @@ TEST_CASE("A recommendation says what to start") {
                                  "--gradient-only --replicated"});
 }
 
+TEST_CASE("All of a few counts are tried, and any number is one a core") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  cluster.machines[0].count = 1;
+  cluster.machines[0].cores = 3.0;
+  cluster.machines[0].workers_max = 0;
+  const auto counts = [&] {
+    std::set<std::uint64_t> found;
+    const auto all = candidates_of(cluster, {});
+    REQUIRE(all);
+    for (const Candidate& each : *all) found.insert(each.workers);
+    return found;
+  };
+  CHECK(counts() == std::set<std::uint64_t>{1, 2, 3});
+  cluster.machines[0].cores = 40.0;
+  CHECK(counts() == std::set<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8, 10, 20, 40});
+}
+
+TEST_CASE("Where no cluster pays none is recommended") {
+  ClusterCosts cluster = four_machines(kGigabit / 10000.0);
+  const RecommendReport report = report_of(cluster, "sync", 4);
+  REQUIRE(recommended(report).result.speed_up < 1.0);
+  CHECK(to_text(report).find("Recommended: no cluster, one process") == 0);
+  CHECK(to_text(report).find("speedo train --solver S.prototxt") != std::string::npos);
+  CHECK(to_json(report).find("\"pays\":false") != std::string::npos);
+}
+
 TEST_CASE("A recommendation is told as text and as JSON, with three reasons") {
-  const RecommendReport report = report_of(four_machines(kGigabit), "sync,async", 2);
+  const RecommendReport report = report_of(four_machines(100.0 * kGigabit), "sync,async", 2);
   const std::vector<std::string> reasons = reasons_of(report);
   REQUIRE(reasons.size() == 3);
   CHECK(reasons[0].find("The runner-up, sync") == 0);

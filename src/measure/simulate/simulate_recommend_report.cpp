@@ -67,6 +67,9 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
+// What masters and workers of several machines show each other and their Redis.
+constexpr const char* kProofs = " --token-file job.token --redis-password-file redis.password";
+
 std::string workers_line(const ClusterCosts& cluster, const std::vector<std::size_t>& places,
                          const std::string& flags) {
   const std::vector<sim::ClusterHost> hosts = sim::hosts_of(cluster);
@@ -76,7 +79,7 @@ std::string workers_line(const ClusterCosts& cluster, const std::vector<std::siz
     if (count == 0) continue;
     names.push_back(hosts[host].name + (count == 1 ? "" : fmt::format(" ({} times)", count)));
   }
-  return "on " + joined(names, ", ") + ": speedo-worker --master ADDRESS" + flags;
+  return "on " + joined(names, ", ") + ": speedo-worker --master ADDRESS" + flags + kProofs;
 }
 
 struct Bottleneck {
@@ -221,13 +224,17 @@ std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candida
     lines.push_back("speedo run " + flags + parts + memory);
   } else {
     const std::vector<std::string> addresses = server_addresses(used);
-    lines.push_back("on " + joined(addresses, ", ") + ": redis-server");
-    lines.push_back(fmt::format("on {}: speedo-master {} --redis {}{}",
-                                sim::hosts_of(used)[master].name, flags, joined(addresses, ","),
-                                parts + memory));
+    const std::string head = sim::hosts_of(used)[master].name;
+    lines.emplace_back("once, for all machines: speedo token create job.token; (umask 077; head -c "
+                       "24 /dev/urandom | base64 > redis.password)");
+    lines.push_back("on " + joined(addresses, ", ") +
+                    ": { cat conf/redis.conf; echo \"bind $(hostname -I)\"; echo \"requirepass "
+                    "$(cat redis.password)\"; } | redis-server -");
+    lines.push_back(fmt::format("on {}: speedo-master {} --redis {} --bind {}{}{}", head, flags,
+                                joined(addresses, ","), head, parts + memory, kProofs));
     for (std::size_t shard = 0; shard < candidate.shards; ++shard) {
-      lines.push_back(fmt::format("on {}: speedo-worker --master ADDRESS --shard={}",
-                                  sim::hosts_of(used)[servers[shard]].name, shard + 1));
+      lines.push_back(fmt::format("on {}: speedo-worker --master ADDRESS --shard={}{}",
+                                  sim::hosts_of(used)[servers[shard]].name, shard + 1, kProofs));
     }
     lines.push_back(workers_line(used, places, memory));
   }
@@ -236,6 +243,9 @@ std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candida
   }
   return lines;
 }
+
+// Against one worker without a cluster.
+bool pays(const Choice& choice) { return choice.result.speed_up >= 1.0; }
 
 std::vector<std::string> reasons_of(const RecommendReport& report) {
   const Choice& choice = recommended(report);
@@ -275,6 +285,7 @@ std::string to_json(const RecommendReport& report) {
   object["title"] = report.cluster.title;
   object["seed"] = report.options.seed;
   object["recommended"] = json_of(report.cluster, recommended(report));
+  object["pays"] = pays(recommended(report));
   object["reasons"] = reasons_of(report);
   object["next"] = json_of(report.cluster, next_of(found.alike, is_alike));
   object["others"] = json_of(report.cluster, next_of(found.others, !is_alike));
@@ -288,7 +299,14 @@ std::string to_text(const RecommendReport& report) {
   const sim::Recommendation& found = report.found;
   const bool is_alike = !found.alike.empty();
   std::string text = report.cluster.title.empty() ? "" : report.cluster.title + "\n";
-  text += fmt::format("Recommended: {}: {:.4g} images/s\n", label_of(choice.candidate),
+  if (!pays(choice)) {
+    text += fmt::format("Recommended: no cluster, one process: {:.4g} images/s\n"
+                        "  speedo train --solver S.prototxt\nThe best cluster would be ",
+                        choice.result.images_per_second / choice.result.speed_up);
+  } else {
+    text += "Recommended: ";
+  }
+  text += fmt::format("{}: {:.4g} images/s\n", label_of(choice.candidate),
                       choice.result.images_per_second);
   for (const std::string& line : commands_for(report.cluster, choice.candidate)) {
     text += "  " + line + "\n";

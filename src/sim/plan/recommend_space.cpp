@@ -18,10 +18,18 @@ constexpr const char* kSchedules =
     "sync-easgd:10,averaging:1,averaging:5,averaging:20";
 constexpr const char* kLossyCodecs[] = {"bf16", "fp16", "int8", "onebit", "topk", "threshold"};
 
+// So few are all tried.
+constexpr std::uint64_t kCountsTried = 8;
+
+// A machine that takes any number has room for as many as have a core, or the threads they are
+// given.
 std::uint64_t room_of(const ClusterCosts& cluster) {
   std::uint64_t room = 0;
   for (const MachineCosts& machine : cluster.machines) {
-    room += machine.count * std::max<std::uint64_t>(1, machine.workers_max);
+    const auto cores = static_cast<std::uint64_t>(machine.cores);
+    const std::uint64_t by_cores = cores / std::max<std::uint64_t>(1, machine.threads);
+    room += machine.count *
+            (machine.workers_max > 0 ? machine.workers_max : std::max<std::uint64_t>(1, by_cores));
   }
   return room;
 }
@@ -30,7 +38,10 @@ std::vector<std::uint64_t> worker_counts(const ClusterCosts& cluster,
                                          const SpaceOptions& options) {
   if (!options.workers.empty()) return options.workers;
   std::vector<std::uint64_t> counts;
-  for (std::uint64_t count = room_of(cluster); count >= 1; count /= 2) counts.push_back(count);
+  for (std::uint64_t count = room_of(cluster); count >= 1;
+       count = count > kCountsTried ? std::max(kCountsTried, count / 2) : count - 1) {
+    counts.push_back(count);
+  }
   return counts;
 }
 
