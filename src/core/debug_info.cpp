@@ -1,7 +1,6 @@
 #include "core/debug_info.hpp"
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 #include <speedo/backend/backend.hpp>
@@ -20,8 +19,10 @@ double mean_magnitude(Backend& backend, const Tensor& tensor) {
   return mean_of(tensor, backend.sum_abs(tensor.elements(), tensor.data()));
 }
 
-double mean_grad_magnitude(Backend& backend, const Tensor& tensor) {
-  return mean_of(tensor, backend.sum_abs(tensor.elements(), tensor.grad()));
+// Of the gradients themselves, without the scale that backward() gives them.
+double mean_grad_magnitude(const Net& net, const Tensor& tensor) {
+  return mean_of(tensor, net.backend().sum_abs(tensor.elements(), tensor.grad())) /
+         static_cast<double>(net.gradient_scale());
 }
 
 // Caffe's display name of a parameter: its name if it is shared by name, else its index.
@@ -46,19 +47,18 @@ void log_forward(const Net& net, const Net::LayerView& view) {
 }
 
 void log_backward(const Net& net, const Net::LayerView& view) {
-  Backend& backend = net.backend();
   const std::string& layer = view.layer->name();
   for (std::size_t i = 0; i < view.bottoms.size(); ++i) {
     if (!view.propagate[i]) continue;
     const Tensor& bottom = *view.bottoms[i];
     SPEEDO_INFO("    [Backward] Layer {}, bottom blob {} diff: {:g}", layer, view.bottom_names[i],
-                mean_grad_magnitude(backend, bottom));
+                mean_grad_magnitude(net, bottom));
   }
   for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
     const Tensor& parameter = *view.layer->parameters()[i];
     if (net.layout().slots()[view.slots[i]].lr_mult == 0.0F || !parameter.has_grad()) continue;
     SPEEDO_INFO("    [Backward] Layer {}, param blob {} diff: {:g}", layer, i,
-                mean_grad_magnitude(backend, parameter));
+                mean_grad_magnitude(net, parameter));
   }
 }
 
@@ -67,15 +67,17 @@ void log_norms(Net& net) {
   const std::int64_t count = net.weights().size();
   const float* data = net.weights().data();
   const float* diff = net.gradients().data();
+  const auto scale = static_cast<double>(net.gradient_scale());
   SPEEDO_ERROR(
       "    [Backward] All net params (data, diff): L1 norm = ({:g}, {:g}); L2 norm = ({:g}, {:g})",
-      backend.sum_abs(count, data), backend.sum_abs(count, diff),
-      std::sqrt(backend.dot(count, data, data)), std::sqrt(backend.dot(count, diff, diff)));
+      backend.sum_abs(count, data), backend.sum_abs(count, diff) / scale,
+      std::sqrt(backend.dot(count, data, data)),
+      std::sqrt(backend.dot(count, diff, diff)) / scale);
 }
 
 }  // namespace
 
-Result<float> accumulate_with_debug_info(Net& net, int iter_size) {
+Result<Accumulated> run_passes_with_debug_info(Net& net, int iter_size) {
   const std::vector<Net::LayerView>& layers = net.layers();
   net.clear_gradients();
   float loss = 0.0F;
@@ -93,8 +95,8 @@ Result<float> accumulate_with_debug_info(Net& net, int iter_size) {
     }
     log_norms(net);
   }
-  if (!net.has_finite_gradients()) return std::numeric_limits<float>::quiet_NaN();
-  return loss / static_cast<float>(iter_size);
+  net.unscale_gradients();
+  return Accumulated{loss / static_cast<float>(iter_size), net.has_finite_gradients()};
 }
 
 }  // namespace speedo

@@ -152,12 +152,17 @@ TEST_CASE("statistics and every loss that can stay on the device are the same", 
 }
 
 // The gradient by the scores is up to 1000 / 8 a sample, and the first scale 65536.
-TEST_CASE("gradients beyond float16 are dropped, and the losses scaled less, until they fit",
-          "[solver]") {
+caffe::SolverParameter steep_solver() {
   caffe::SolverParameter message = test::small_solver("base_lr: 0.0001");
   for (caffe::LayerParameter& layer : *message.mutable_net_param()->mutable_layer()) {
     if (layer.type() == "SoftmaxWithLoss") layer.add_loss_weight(1000.0F);
   }
+  return message;
+}
+
+TEST_CASE("gradients beyond float16 are dropped, and the losses scaled less, until they fit",
+          "[solver]") {
+  const caffe::SolverParameter message = steep_solver();
   const std::vector<float> first = train(message, kHalf, 0).weights;
   CHECK(train(message, kHalf, 5).weights == first);
   const Trained trained = train(message, kHalf, 10);
@@ -165,6 +170,21 @@ TEST_CASE("gradients beyond float16 are dropped, and the losses scaled less, unt
   CHECK(trained.error.empty());
   for (const float loss : trained.losses) CHECK(std::isfinite(loss));
   require_equal(message, 10, Expected::kReplayed, true);
+}
+
+TEST_CASE("debug_info leaves float16's gradients and their scale as they are without it",
+          "[solver]") {
+  const bool overflows = GENERATE(false, true);
+  CAPTURE(overflows);
+  caffe::SolverParameter plain = overflows ? steep_solver() : test::small_solver();
+  plain.set_display(1);
+  caffe::SolverParameter debug = plain;
+  debug.set_debug_info(true);
+  const Trained expected = train(plain, kHalf, 10);
+  const Trained trained = train(debug, kHalf, 10);
+  CHECK(trained.error.empty());
+  CHECK(are_equal(trained.losses, expected.losses));
+  CHECK(trained.weights == expected.weights);
 }
 
 TEST_CASE("a loss scale is halved by what overflows and doubled by many that do not", "[solver]") {

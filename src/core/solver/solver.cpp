@@ -80,7 +80,7 @@ Result<Solver::Impl::Pass> Solver::Impl::pass_over_data() {
   if (scale) nets.train->set_gradient_scale(scale->value());
   const Instant start = steady_clock().now();
   const std::chrono::nanoseconds waited_before = waited();
-  Result<Accumulated> passed = debug ? pass_with_debug_info()
+  Result<Accumulated> passed = debug ? run_passes_with_debug_info(*nets.train, param.iter_size())
                                      : run_passes(*nets.train, param.iter_size());
   const std::chrono::nanoseconds data_wait = waited() - waited_before;
   times.data_wait += data_wait;
@@ -98,11 +98,6 @@ Result<Solver::Impl::Pass> Solver::Impl::pass_over_data() {
               "{:g} from here on",
               iteration, scale->value());
   return Pass{passed->loss, true};
-}
-
-Result<Accumulated> Solver::Impl::pass_with_debug_info() {
-  SPEEDO_ASSIGN(const float loss, accumulate_with_debug_info(*nets.train, param.iter_size()));
-  return Accumulated{loss, true};
 }
 
 // What was not finite first in this iteration. The gradients are still there, its passes run again.

@@ -66,7 +66,6 @@ struct Solver::Impl {
     bool is_skipped = false;
   };
   Result<Pass> pass_over_data();
-  Result<Accumulated> pass_with_debug_info();
   Result<std::string> find_non_finite();
   Result<bool> accept_loss(float loss);
   void show_progress(float loss);
