@@ -50,7 +50,7 @@ class GpuBackend final : public Backend {
         results_(std::move(results)),
         blas_(std::move(libraries.blas)),
         dnn_(std::move(libraries.dnn)),
-        workspace_(*driver_, device_->compute_handle()),
+        workspace_(*driver_, device_->compute_handle(), [this] { device_->drop_unused(); }),
         products_{queue_, *blas_, workspace_} {
     workspace_.reserve(blas_->workspace_bytes());
   }

@@ -48,6 +48,8 @@ class GpuDevice final : public Device {
   std::uint64_t returned() const { return returned_; }
   // Bytes of buffers, and of what lies unused.
   BlockCache::Usage usage() const { return device_blocks_.usage(); }
+  // Gives the latter back to CUDA.
+  void drop_unused() { device_blocks_.drop_unused(); }
 
  private:
   struct GpuStream final : Stream {

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "gpu/gpu_device.hpp"
+#include "gpu/gpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/gpu/plain_libraries.hpp"
 #include "support/gpu/recording_driver.hpp"
 
 namespace speedo::gpu {
@@ -98,6 +99,47 @@ TEST_CASE("what lies unused stays within its limit, and goes before memory runs 
   const Buffer large = rig.take(3 * kBlock);
   CHECK(rig.driver.used_bytes() <= 4 * kBlock);
   CHECK(rig.device->usage().kept_bytes <= kBlock);
+}
+
+// A backend on a double with so much memory, which keeps what is given back.
+std::unique_ptr<Backend> keeping_backend(const std::shared_ptr<test::CallLog>& log,
+                                         std::size_t capacity) {
+  auto driver = std::make_unique<test::RecordingDriver>(
+      log, test::RecordingOptions{.capacity = capacity});
+  test::RecordingDriver& recording = *driver;
+  GpuParts parts;
+  parts.make_blas = [&recording](StreamHandle) -> Result<std::unique_ptr<Blas>> {
+    return test::make_plain_blas(recording);
+  };
+  parts.make_dnn = [&recording](StreamHandle stream) -> Result<std::unique_ptr<Dnn>> {
+    return test::make_plain_dnn(recording, stream);
+  };
+  parts.driver = std::move(driver);
+  parts.limits.kept_bytes = capacity;
+  auto made = make_gpu_backend(std::move(parts));
+  REQUIRE(made.has_value());
+  return std::move(*made);
+}
+
+TEST_CASE("what lies unused goes before there is no room for working memory") {
+  constexpr std::size_t kCapacity = std::size_t{16} << 20U;
+  const auto log = std::make_shared<test::CallLog>();
+  {
+    const auto backend = keeping_backend(log, kCapacity);
+    LrnShape shape;
+    shape.batch = 1, shape.channels = 5, shape.h = 512, shape.w = 512;
+    const auto operation = backend->make_lrn(shape);
+    REQUIRE(operation.has_value());
+    REQUIRE(backend->scratch_bytes() > std::int64_t{4} << 20U);
+    Buffer used = backend->device().allocate(2U << 20U).value();
+    Buffer unused = backend->device().allocate(8U << 20U).value();
+    unused = Buffer();
+    CHECK(backend->provide_scratch());
+    CHECK(used.bytes() == 2U << 20U);
+  }
+  const auto violations = log->violations();
+  CAPTURE(violations);
+  CHECK(violations.empty());
 }
 
 TEST_CASE("sizes have few classes, which waste a quarter at most") {

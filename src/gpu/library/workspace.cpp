@@ -1,6 +1,7 @@
 #include "gpu/library/workspace.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/round_up.hpp>
@@ -20,7 +21,12 @@ void Workspace::reserve(std::size_t bytes) {
 Result<void> Workspace::provide() {
   if (memory_.bytes >= reserved_) return {};
   release();  // First, so that old and new need not fit together.
-  SPEEDO_ASSIGN(void* data, driver_.allocate(reserved_));
+  Result<void*> made = driver_.allocate(reserved_);
+  if (!made && made.error().code == ErrorCode::kFull && make_room_) {
+    make_room_();
+    made = driver_.allocate(reserved_);
+  }
+  SPEEDO_ASSIGN(void* const data, std::move(made));
   memory_ = {data, reserved_};
   return {};
 }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include <speedo/base/result.hpp>
 
@@ -19,8 +21,10 @@ struct WorkMemory {
 // at a time.
 class Workspace {
  public:
-  // `driver` and `stream`, which all work that uses it is queued on, outlive it.
-  Workspace(Driver& driver, StreamHandle stream) : driver_(driver), stream_(stream) {}
+  // `driver` and `stream`, which all work that uses it is queued on, outlive it. `make_room`: gives
+  // back to the driver what others keep unused, when there is no room; may be empty.
+  Workspace(Driver& driver, StreamHandle stream, std::function<void()> make_room = {})
+      : driver_(driver), stream_(stream), make_room_(std::move(make_room)) {}
   ~Workspace() { release(); }
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
@@ -42,6 +46,7 @@ class Workspace {
 
   Driver& driver_;
   StreamHandle stream_;
+  const std::function<void()> make_room_;
   std::size_t reserved_ = 0;
   WorkMemory memory_;
 };
