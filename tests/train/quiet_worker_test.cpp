@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "support/catch.hpp"
+#include "support/generated_feeds.hpp"
 #include "support/gpu/gpu_double.hpp"
 #include "support/skip.hpp"
 
@@ -67,6 +69,57 @@ TEST_CASE("a quiet step whose loss is not finite is run again, and its run says 
   CHECK(log->kernels("note_step") > 0);
   test::TrainerCluster plain(job, 1);
   CHECK(plain.train(0).fault == report.fault);
+}
+
+// Data with a NaN in one batch.
+class BrokenFeed final : public test::GeneratedFeed {
+ public:
+  BrokenFeed(std::int64_t batch, std::uint64_t broken)
+      : test::GeneratedFeed(batch, 0.0), broken_(broken) {}
+  Result<std::vector<std::span<const float>>> read(std::uint64_t batch) override {
+    SPEEDO_ASSIGN(auto read, test::GeneratedFeed::read(batch));
+    if (batch != broken_) return read;
+    values_.assign(read[0].begin(), read[0].end());
+    values_[0] = std::nanf("");
+    read[0] = values_;
+    return read;
+  }
+
+ private:
+  const std::uint64_t broken_;
+  std::vector<float> values_;
+};
+
+class BrokenFeeds final : public FeedFactory {
+ public:
+  explicit BrokenFeeds(std::uint64_t broken) : broken_(broken) {}
+  Result<std::unique_ptr<BatchFeed>> open(const caffe::LayerParameter& layer,
+                                          const FeedOptions& /*options*/) override {
+    return std::unique_ptr<BatchFeed>(
+        std::make_unique<BrokenFeed>(layer.data_param().batch_size(), broken_));
+  }
+
+ private:
+  const std::uint64_t broken_;
+};
+
+TEST_CASE("a loud step behind quiet ones whose data are not finite says so of them") {
+  if (test::kernel_choice().shared_memory) SPEEDO_SKIP("a device beside the host is the subject");
+  const int passes = GENERATE(1, 2);
+  CAPTURE(passes);
+  const JobSpec job = quiet_job("base_lr: 0.1 lr_policy: 'fixed' iter_size: " +
+                                    std::to_string(passes), 6, false);
+  const auto log = std::make_shared<test::CallLog>();
+  test::TrainerCluster::Options options = on_double(log);
+  const auto last = static_cast<std::uint64_t>(6 * passes - 1);
+  options.parts.make_feeds = [last]() -> std::unique_ptr<FeedFactory> {
+    return std::make_unique<BrokenFeeds>(last);
+  };
+  test::TrainerCluster cluster(job, 1, options);
+  const RunReport report = cluster.train(0);
+  CHECK(log->kernels("note_step") > 0);
+  CHECK_FALSE(std::isfinite(report.loss));
+  CHECK(report.fault == "blob 'data' of layer 'data'");
 }
 
 }  // namespace

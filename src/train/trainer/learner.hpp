@@ -63,6 +63,8 @@ class Learner {
                                                                int /*passes*/) {
     return std::unique_ptr<QuietSteps>();
   }
+  // They have made so many passes more: the batches of these come before the next ones'.
+  virtual void has_passed_quietly(int /*passes*/) {}
   virtual std::uint64_t batch_size() const = 0;  // samples of a pass; 0: not known
   // How long passes have waited for data so far.
   virtual std::chrono::nanoseconds data_waited() const = 0;

@@ -38,8 +38,7 @@ class NetLearner : public Learner {
   }
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override {
     SPEEDO_ASSERT(passes > 0);
-    span_.first += static_cast<std::uint64_t>(last_passes_);
-    last_passes_ = passes;
+    move_on(passes);
     net_.clear_gradients();
     float loss = 0.0F;
     for (int pass = 0; pass < passes; ++pass) {
@@ -79,6 +78,7 @@ class NetLearner : public Learner {
     return QuietSteps::create(
         {.net = net_, .rule = rule, .kept = kept_in_step_, .passes = passes});
   }
+  void has_passed_quietly(int passes) override { move_on(passes); }
   void restore_step_statistics() override { kept_in_step_.restore(); }
   std::vector<FactorShape> factor_shapes() const override { return net_.factor_shapes(); }
   void leave_factors(std::span<const FactorShape> shapes) override { net_.leave_factors(shapes); }
@@ -86,6 +86,11 @@ class NetLearner : public Learner {
   std::uint64_t batch_size() const override { return batch_size_of(net_); }
 
  private:
+  // From the last passes to those that follow.
+  void move_on(int passes) {
+    span_.first += static_cast<std::uint64_t>(last_passes_);
+    last_passes_ = passes;
+  }
   Result<float> forward(Net::WeightsNeeded weights_needed) {
     const Instant start = parts_.clock.now();
     net_.on_weights_needed(weights_needed);

@@ -31,7 +31,9 @@ Result<void> TrainerEngine::queue_step(const TrainMessage& order, std::uint32_t 
   rule_->set_updates_held(updates_held_ + quiet_->pending());
   // Others see that the net is at work, also where its layers are not called one by one.
   progress_.fetch_add(1, std::memory_order_relaxed);
-  return quiet_->queue(static_cast<std::int64_t>(order.iteration + step));
+  SPEEDO_TRY(quiet_->queue(static_cast<std::int64_t>(order.iteration + step)));
+  learner_->has_passed_quietly(passes_of(order));
+  return {};
 }
 
 // Takes note of the losses of the quiet steps before `step`. The step to go on with: that one, or
