@@ -38,7 +38,8 @@ Finding check_net(const SolverFile& file, Backend& backend, FeedFactory& feeds,
             remedy_of_net(forecast.error().code)};
   }
   need.weight_bytes = forecast->weight_bytes;
-  need.process_bytes = forecast->total_bytes();
+  need.process_bytes = forecast->bytes_in(MemoryKind::kHost);
+  need.device_bytes = forecast->bytes_in(MemoryKind::kDevice);
   return {"net and data", Health::kOk,
           "the nets can be built; weights of " + format_bytes(forecast->weight_bytes)};
 }

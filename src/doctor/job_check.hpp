@@ -14,7 +14,10 @@ namespace speedo {
 // What a job needs, as far as its nets could be planned.
 struct JobNeed {
   std::int64_t weight_bytes = 0;   // 0: not known
-  std::int64_t process_bytes = 0;  // of one process that trains it; 0: not known
+  // Of one process that trains it, on the host and on a device with memory of its own; 0: not
+  // known, or none.
+  std::int64_t process_bytes = 0;
+  std::int64_t device_bytes = 0;
 };
 
 // "solver", "net and data", "snapshot folder" and "snapshot room" of a job that is to be trained

@@ -49,6 +49,12 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
         static_cast<std::int64_t>(examination.trains_here ? examination.workers : 1);
     append({check_memory(need.process_bytes * workers, memory_limit())}, findings);
   }
+  if (need.device_bytes > 0 && compute.gpu) {
+    // How many processes share it is not known here.
+    Finding device = check_memory(need.device_bytes, gpu_memory(compute.gpu->index));
+    device.check = "gpu memory";
+    append({std::move(device)}, findings);
+  }
   return need;
 }
 

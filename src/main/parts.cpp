@@ -7,6 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include <speedo/cpu/cpu_backend.hpp>
 #include <speedo/gpu/gpu_backend.hpp>
@@ -85,6 +88,20 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   };
   parts.take_parser_deaths = [] { return static_cast<std::uint64_t>(take_parser_deaths()); };
   return parts;
+}
+
+MemoryLimit gpu_memory(int index) {
+  const auto devices = gpu_devices();
+  if (!devices || index < 0 || std::cmp_greater_equal(index, devices->size())) return {};
+  const GpuDescription& device = (*devices)[static_cast<std::size_t>(index)];
+  return {static_cast<std::int64_t>(device.memory_bytes),
+          fmt::format("the memory of GPU {} ({})", index, device.name)};
+}
+
+MemoryPolicy memory_policy(const ComputeOptions& options, bool force) {
+  MemoryPolicy policy{.force = force};
+  if (options.gpu) policy.device_limit = gpu_memory(options.gpu->index);
+  return policy;
 }
 
 std::unique_ptr<SinkFactory> make_sinks() { return make_sink_factory(); }

@@ -13,12 +13,18 @@
 #include "cli/compute_options.hpp"
 #include "cli/flags/gate_flags.hpp"
 #include "gate/credentials.hpp"
+#include "measure/memory_guard.hpp"
 #include "train/job/open_store.hpp"
 
 // The implementations behind the interfaces: the only place that picks them.
 namespace speedo {
 
 TrainerParts trainer_parts(const ComputeOptions& options = {});
+
+// The memory of a GPU; not known where there is none of that number.
+MemoryLimit gpu_memory(int index);
+// What processes that compute so are held to, on the host and where they compute.
+MemoryPolicy memory_policy(const ComputeOptions& options, bool force);
 
 // Where nets of this process may write. A job's nets have none: a net that came over the network
 // names no file to be written.

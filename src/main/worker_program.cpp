@@ -277,7 +277,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   TrainerParts parts = trainer_parts(compute);
   parts.shares_memory = !flags.no_shared_memory;
   if (parts.shares_memory) options.find_door = find_memory_door;
-  parts.admit = make_memory_guard(flags.count, {.force = flags.force});
+  parts.admit = make_memory_guard(flags.count, memory_policy(compute, flags.force));
   if (emulated) emulate(*emulated, parts, options.session);
   SPEEDO_TRY(map_data(flags, parts));
   SPEEDO_TRY(set_part(flags, options));

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <speedo/backend/backend.hpp>
 #include <speedo/core/update_rule.hpp>
 
 #include "base/log.hpp"
@@ -24,20 +25,25 @@ struct Part {
   const char* key;
   const char* text;
   std::int64_t MemoryForecast::* bytes;
+  bool is_of_nets;  // it lies where nets are computed
 };
 
 constexpr std::array<Part, 10> kParts{{
-    {"weight_bytes", "weights", &MemoryForecast::weight_bytes},
-    {"weight_grad_bytes", "their gradients", &MemoryForecast::weight_grad_bytes},
-    {"history_bytes", "solver history", &MemoryForecast::history_bytes},
-    {"blob_bytes", "blobs", &MemoryForecast::blob_bytes},
-    {"workspace_bytes", "workspace", &MemoryForecast::workspace_bytes},
-    {"scratch_bytes", "scratch", &MemoryForecast::scratch_bytes},
-    {"batch_bytes", "batches read ahead", &MemoryForecast::batch_bytes},
-    {"exchange_bytes", "exchange", &MemoryForecast::exchange_bytes},
-    {"snapshot_bytes", "snapshots", &MemoryForecast::snapshot_bytes},
-    {"base_bytes", "process", &MemoryForecast::base_bytes},
+    {"weight_bytes", "weights", &MemoryForecast::weight_bytes, true},
+    {"weight_grad_bytes", "their gradients", &MemoryForecast::weight_grad_bytes, true},
+    {"history_bytes", "solver history", &MemoryForecast::history_bytes, true},
+    {"blob_bytes", "blobs", &MemoryForecast::blob_bytes, true},
+    {"workspace_bytes", "workspace", &MemoryForecast::workspace_bytes, true},
+    {"scratch_bytes", "scratch", &MemoryForecast::scratch_bytes, true},
+    {"batch_bytes", "batches read ahead", &MemoryForecast::batch_bytes, false},
+    {"exchange_bytes", "exchange", &MemoryForecast::exchange_bytes, false},
+    {"snapshot_bytes", "snapshots", &MemoryForecast::snapshot_bytes, false},
+    {"base_bytes", "process", &MemoryForecast::base_bytes, false},
 }};
+
+MemoryKind memory_of(const Part& part, const MemoryForecast& forecast) {
+  return part.is_of_nets ? forecast.nets : MemoryKind::kHost;
+}
 
 // Weights and history as messages, and the larger one as a file's bytes.
 std::int64_t snapshot_bytes(const caffe::SolverParameter& solver, const MemoryForecast& forecast) {
@@ -54,6 +60,14 @@ std::int64_t MemoryForecast::total_bytes() const {
   return total;
 }
 
+std::int64_t MemoryForecast::bytes_in(MemoryKind memory) const {
+  std::int64_t total = 0;
+  for (const Part& part : kParts) {
+    if (memory_of(part, *this) == memory) total += this->*part.bytes;
+  }
+  return total;
+}
+
 MemoryForecast forecast(const Net& net, bool trains, std::size_t histories,
                         const FeedFactory& feeds) {
   const Net::Memory memory = net.memory();
@@ -66,6 +80,7 @@ MemoryForecast forecast(const Net& net, bool trains, std::size_t histories,
   forecast.scratch_bytes = memory.scratch_bytes;
   forecast.batch_bytes = feeds.totals().host_bytes;
   forecast.base_bytes = resident_bytes() + kFirstUseBytes;
+  forecast.nets = net.backend().device().memory();
   return forecast;
 }
 
@@ -94,24 +109,33 @@ MemoryForecast times(const MemoryForecast& forecast, std::uint64_t count) {
   return all;
 }
 
-std::string parts_text(const MemoryForecast& forecast) {
+std::string parts_text(const MemoryForecast& forecast, MemoryKind memory) {
   std::string text;
   for (const Part& part : kParts) {
     const std::int64_t bytes = forecast.*part.bytes;
-    if (bytes == 0) continue;
+    if (bytes == 0 || memory_of(part, forecast) != memory) continue;
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", part.text, format_bytes(bytes));
   }
   return text;
 }
 
+std::string to_text(const MemoryForecast& forecast, MemoryKind memory) {
+  return format_bytes(forecast.bytes_in(memory)) + ": " + parts_text(forecast, memory);
+}
+
 std::string to_text(const MemoryForecast& forecast) {
-  return format_bytes(forecast.total_bytes()) + ": " + parts_text(forecast);
+  const std::string host = to_text(forecast, MemoryKind::kHost);
+  if (forecast.nets == MemoryKind::kHost) return host;
+  return to_text(forecast, MemoryKind::kDevice) + "; on the host " + host;
 }
 
 nlohmann::ordered_json to_json(const MemoryForecast& forecast) {
   nlohmann::ordered_json object;
   for (const Part& part : kParts) object[part.key] = forecast.*part.bytes;
   object["total_bytes"] = forecast.total_bytes();
+  if (forecast.nets == MemoryKind::kDevice) {
+    object["device_bytes"] = forecast.bytes_in(MemoryKind::kDevice);
+  }
   return object;
 }
 

@@ -16,6 +16,9 @@ namespace speedo {
 
 namespace {
 
+// Of a device's weights and gradients: what others are given, and what is copied beside its work.
+constexpr std::int64_t kHostCopies = 2;
+
 // Versions of the weights that the store holds while one replaces the other, and arrays that the
 // master has besides its nets': the weights, the next ones, those on their way to the store, a copy
 // for a test or a snapshot.
@@ -51,10 +54,16 @@ bool has_rule_of_master(const UpdateSpec& stage) {
 
 // What the master has where the rule is its own, beside its nets' histories: the mean gradient, the
 // rule's histories and what a merge is taken back with, a checkpoint on its way to the store, and
-// the histories of a copy.
-std::int64_t rule_bytes(const MemoryForecast& forecast, const std::vector<UpdateSpec>& stages) {
-  if (std::none_of(stages.begin(), stages.end(), has_rule_of_master)) return 0;
-  return 2 * forecast.weight_bytes + 4 * forecast.history_bytes;
+// the histories of a copy. On a device with memory of its own the first three lie there, with the
+// weights, and the gradient is formed on the host besides.
+void add_rule(const std::vector<UpdateSpec>& stages, MemoryForecast& forecast) {
+  if (std::none_of(stages.begin(), stages.end(), has_rule_of_master)) return;
+  const std::int64_t weights = forecast.weight_bytes, histories = forecast.history_bytes;
+  forecast.exchange_bytes += 2 * weights + 2 * histories;
+  forecast.history_bytes += 2 * histories;
+  if (forecast.nets == MemoryKind::kHost) return;
+  forecast.weight_bytes += weights;
+  forecast.weight_grad_bytes += weights;
 }
 
 // Of one trainer: it runs no tests and writes no snapshots.
@@ -64,24 +73,48 @@ Result<MemoryForecast> forecast_worker(const caffe::SolverParameter& solver,
   SPEEDO_ASSIGN(MemoryForecast forecast, forecast_training(without_tests(solver), options));
   forecast.snapshot_bytes = 0;
   forecast.exchange_bytes = exchange_bytes(forecast, stages);
+  if (forecast.nets == MemoryKind::kDevice) {
+    forecast.exchange_bytes += kHostCopies * forecast.weight_bytes;
+  }
   return forecast;
 }
 
-// `figures` tell what `bytes` are made of.
-Result<void> judge(const std::string& what, std::int64_t bytes, const std::string& figures,
-                   const MemoryPolicy& policy) {
-  const MemoryLimit& limit = policy.limit;
-  const std::string text =
-      fmt::format("{}; {} is {}", figures, limit.what, format_bytes(limit.bytes));
-  if (bytes > limit.bytes && !policy.force) {
+// What is wanted of one memory; `figures` tell what the bytes are made of.
+struct Demand {
+  std::int64_t bytes = 0;
+  std::string figures;
+  MemoryLimit limit;
+};
+
+std::string to_text(const Demand& demand) {
+  if (demand.limit.bytes == INT64_MAX) return demand.figures;
+  return fmt::format("{}; {} is {}", demand.figures, demand.limit.what,
+                     format_bytes(demand.limit.bytes));
+}
+
+Result<void> judge(const std::string& what, const Demand& demand, bool force) {
+  const bool fits = demand.bytes <= demand.limit.bytes;
+  if (!fits && !force) {
     return Error{ErrorCode::kConfig,
                  fmt::format("memory does not suffice for {}: predicted {}. A smaller batch or net "
                              "takes less, fewer workers too; --force tries it all the same",
-                             what, text)};
+                             what, to_text(demand))};
   }
-  SPEEDO_INFO("Memory predicted for {}: {}", what, text);
-  if (bytes > limit.bytes) {
-    SPEEDO_WARN("That is more than there is; going on, as --force says");
+  SPEEDO_INFO("Memory predicted for {}: {}", what, to_text(demand));
+  if (!fits) SPEEDO_WARN("That is more than there is; going on, as --force says");
+  return {};
+}
+
+// Each memory by itself.
+Result<void> judge(const std::string& what, const MemoryForecast& forecast,
+                   const MemoryPolicy& policy) {
+  for (const MemoryKind memory : {MemoryKind::kDevice, MemoryKind::kHost}) {
+    const bool is_host = memory == MemoryKind::kHost;
+    if (!is_host && forecast.nets == MemoryKind::kHost) continue;
+    SPEEDO_TRY(judge(what,
+                     Demand{forecast.bytes_in(memory), to_text(forecast, memory),
+                            is_host ? policy.limit : policy.device_limit},
+                     policy.force));
   }
   return {};
 }
@@ -101,8 +134,7 @@ class MemoryGuard {
     forecast.base_bytes = *base_bytes_;
     const std::string what =
         workers_ == 1 ? "this worker" : fmt::format("the {} workers of this process", workers_);
-    const MemoryForecast all = times(forecast, workers_);
-    return judge(what, all.total_bytes(), to_text(all), policy_);
+    return judge(what, times(forecast, workers_), policy_);
   }
 
  private:
@@ -117,8 +149,8 @@ Result<MemoryForecast> forecast_master(const caffe::SolverParameter& solver,
                                        const SolverOptions& options,
                                        const std::vector<UpdateSpec>& stages) {
   SPEEDO_ASSIGN(MemoryForecast forecast, forecast_training(solver, options));
-  forecast.exchange_bytes =
-      kMasterArrays * record_bytes(forecast, stages) + rule_bytes(forecast, stages);
+  forecast.exchange_bytes = kMasterArrays * record_bytes(forecast, stages);
+  add_rule(stages, forecast);
   return forecast;
 }
 
@@ -127,18 +159,52 @@ struct ClusterForecast {
   std::int64_t store_bytes = 0;
 };
 
-Result<ClusterForecast> forecast_cluster(const caffe::SolverParameter& solver,
-                                         const std::filesystem::path& base,
-                                         const std::vector<UpdateSpec>& stages,
-                                         const TrainerParts& parts, std::int64_t workers) {
-  SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
-  const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
-  const SolverOptions options{.backend = backend.get(), .feeds = feeds.get(), .base = base};
+Result<ClusterForecast> forecast_cluster(const ClusterPlan& plan) {
   ClusterForecast cluster;
-  SPEEDO_ASSIGN(cluster.worker, forecast_worker(solver, options, stages));
-  SPEEDO_ASSIGN(cluster.master, forecast_master(solver, options, stages));
-  cluster.store_bytes = (kStoredVersions + workers) * record_bytes(cluster.worker, stages);
+  const auto with = [&](const TrainerParts& parts, const auto& forecast) -> Result<MemoryForecast> {
+    SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
+    const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
+    return forecast(
+        plan.solver,
+        SolverOptions{.backend = backend.get(), .feeds = feeds.get(), .base = plan.base},
+        plan.stages);
+  };
+  SPEEDO_ASSIGN(cluster.worker, with(plan.worker_parts, forecast_worker));
+  SPEEDO_ASSIGN(cluster.master, with(plan.master_parts, forecast_master));
+  cluster.store_bytes = (kStoredVersions + static_cast<std::int64_t>(plan.workers)) *
+                        record_bytes(cluster.worker, plan.stages);
   return cluster;
+}
+
+// "3 workers of 90 MiB each (weights ...)", of one memory.
+std::string workers_text(std::uint64_t workers, const MemoryForecast& worker, MemoryKind memory) {
+  return fmt::format("{} worker{} of {} each ({})", workers, workers == 1 ? "" : "s",
+                     format_bytes(worker.bytes_in(memory)), parts_text(worker, memory));
+}
+
+Demand demand_of_host(const ClusterPlan& plan, const ClusterForecast& cluster,
+                      const MemoryLimit& limit) {
+  constexpr MemoryKind kHost = MemoryKind::kHost;
+  const std::int64_t master = cluster.master.bytes_in(kHost);
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(plan.workers) * cluster.worker.bytes_in(kHost) + master +
+      cluster.store_bytes;
+  return {bytes,
+          fmt::format("{}: {}, the master {}, the store {}", format_bytes(bytes),
+                      workers_text(plan.workers, cluster.worker, kHost), format_bytes(master),
+                      format_bytes(cluster.store_bytes)),
+          limit};
+}
+
+Demand demand_of(const DeviceShare& share, const ClusterForecast& cluster) {
+  constexpr MemoryKind kDevice = MemoryKind::kDevice;
+  const std::int64_t master = share.has_master ? cluster.master.bytes_in(kDevice) : 0;
+  const std::int64_t bytes =
+      static_cast<std::int64_t>(share.workers) * cluster.worker.bytes_in(kDevice) + master;
+  std::string figures = fmt::format("{}: {}", format_bytes(bytes),
+                                    workers_text(share.workers, cluster.worker, kDevice));
+  if (master > 0) figures += ", the master " + format_bytes(master);
+  return {bytes, std::move(figures), share.limit};
 }
 
 }  // namespace
@@ -146,7 +212,7 @@ Result<ClusterForecast> forecast_cluster(const caffe::SolverParameter& solver,
 Result<MemoryForecast> admit_training(const caffe::SolverParameter& solver,
                                       const SolverOptions& options, const MemoryPolicy& policy) {
   SPEEDO_ASSIGN(const MemoryForecast forecast, forecast_training(solver, options));
-  SPEEDO_TRY(judge("this training", forecast.total_bytes(), to_text(forecast), policy));
+  SPEEDO_TRY(judge("this training", forecast, policy));
   return forecast;
 }
 
@@ -172,30 +238,21 @@ Result<std::int64_t> admit_master(const MasterOptions& options,
     SPEEDO_DEBUG("The memory of the master is not known: {}", forecast.error().message);
     return std::int64_t{0};
   }
-  SPEEDO_TRY(judge("this master", forecast->total_bytes(), to_text(*forecast), policy));
-  return forecast->total_bytes();
+  SPEEDO_TRY(judge("this master", *forecast, policy));
+  return forecast->bytes_in(MemoryKind::kHost);
 }
 
-Result<std::int64_t> check_cluster_memory(const caffe::SolverParameter& solver,
-                                          const std::filesystem::path& base,
-                                          const std::vector<UpdateSpec>& stages,
-                                          const TrainerParts& parts, std::uint64_t workers,
-                                          const MemoryPolicy& policy) {
-  const auto count = static_cast<std::int64_t>(workers);
-  const auto cluster = forecast_cluster(solver, base, stages, parts, count);
+Result<std::int64_t> check_cluster_memory(const ClusterPlan& plan, const MemoryPolicy& policy) {
+  const auto cluster = forecast_cluster(plan);
   if (!cluster) {
     SPEEDO_DEBUG("The memory of the cluster is not known: {}", cluster.error().message);
     return std::int64_t{0};
   }
-  const std::int64_t total =
-      count * cluster->worker.total_bytes() + cluster->master.total_bytes() + cluster->store_bytes;
-  const std::string figures = fmt::format(
-      "{}: {} worker{} of {} each ({}), the master {}, the store {}", format_bytes(total), workers,
-      workers == 1 ? "" : "s", format_bytes(cluster->worker.total_bytes()),
-      parts_text(cluster->worker), format_bytes(cluster->master.total_bytes()),
-      format_bytes(cluster->store_bytes));
-  SPEEDO_TRY(judge("this cluster", total, figures, policy));
-  return cluster->worker.total_bytes();
+  for (const DeviceShare& share : plan.devices) {
+    SPEEDO_TRY(judge("this cluster", demand_of(share, *cluster), policy.force));
+  }
+  SPEEDO_TRY(judge("this cluster", demand_of_host(plan, *cluster, policy.limit), policy.force));
+  return cluster->worker.bytes_in(MemoryKind::kHost);
 }
 
 }  // namespace speedo

@@ -17,6 +17,8 @@ namespace speedo {
 struct MemoryPolicy {
   bool force = false;  // what does not fit is warned of, not refused
   MemoryLimit limit = memory_limit();
+  // Of the memory that nets take where it is a device's own. Not known: that is not judged.
+  MemoryLimit device_limit = {};
 };
 
 // Predicts the memory of a training, logs it, and refuses what does not fit. Errors: kConfig with
@@ -30,20 +32,31 @@ using Admit = decltype(TrainerParts::admit);
 Admit make_memory_guard(std::uint64_t workers, const MemoryPolicy& policy);
 
 // A master's process: its nets, with those that it tests, and what merging takes. Returns what is
-// predicted; 0 if the nets cannot be built, which run_master() tells why. Error: kConfig with the
-// figures.
+// predicted on the host; 0 if the nets cannot be built, which run_master() tells why. Error:
+// kConfig with the figures.
 Result<std::int64_t> admit_master(const MasterOptions& options,
                                   const caffe::SolverParameter& solver, const TrainerParts& parts,
                                   const MemoryPolicy& policy);
 
-// A cluster on this machine: its workers, each with these parts, its master and its store. `solver`
-// has its nets inline, whose data paths may be relative to `base`. Nets that cannot be built are
-// left to the master, which tells why. Returns what is predicted of one worker process, 0 if that
-// is not known. Error: kConfig with the figures.
-Result<std::int64_t> check_cluster_memory(const caffe::SolverParameter& solver,
-                                          const std::filesystem::path& base,
-                                          const std::vector<UpdateSpec>& stages,
-                                          const TrainerParts& parts, std::uint64_t workers,
-                                          const MemoryPolicy& policy);
+// Who takes the memory of a device that is its own.
+struct DeviceShare {
+  MemoryLimit limit;
+  std::uint64_t workers = 0;
+  bool has_master = false;
+};
+
+// A cluster on this machine: its workers, its master and its store.
+struct ClusterPlan {
+  const caffe::SolverParameter& solver;  // with its nets inline
+  std::filesystem::path base;            // that paths of data may be relative to
+  std::vector<UpdateSpec> stages;
+  TrainerParts worker_parts, master_parts;
+  std::uint64_t workers = 1;
+  std::vector<DeviceShare> devices = {};
+};
+
+// Nets that cannot be built are left to the master, which tells why. Returns what is predicted of
+// one worker process on the host, 0 if that is not known. Error: kConfig with the figures.
+Result<std::int64_t> check_cluster_memory(const ClusterPlan& plan, const MemoryPolicy& policy);
 
 }  // namespace speedo

@@ -1,5 +1,7 @@
 #include "measure/memory_forecast.hpp"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
@@ -7,6 +9,7 @@
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
 #include "support/catch.hpp"
+#include "support/gpu/gpu_double.hpp"
 #include "train/job/job_solver.hpp"
 
 namespace speedo {
@@ -14,11 +17,12 @@ namespace {
 
 // What a forecast is made with.
 struct Machine {
-  Machine() : backend(parts.make_backend().value()), feeds(parts.make_feeds()) {}
+  explicit Machine(TrainerParts of = trainer_parts({.threads = 1}))
+      : parts(std::move(of)), backend(parts.make_backend().value()), feeds(parts.make_feeds()) {}
   SolverOptions options() const {
     return {.backend = backend.get(), .feeds = feeds.get(), .base = {}};
   }
-  TrainerParts parts = trainer_parts({.threads = 1});
+  TrainerParts parts;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<FeedFactory> feeds;
 };
@@ -124,12 +128,13 @@ TEST_CASE("What does not fit is refused with the figures, unless that is forced"
   CHECK(worker.error().message.find("2 workers") != std::string::npos);
   CHECK(make_memory_guard(2, {true, limit})(job, solver_of(""), place.options()));
 
-  const std::vector<UpdateSpec> stages(1);
+  const caffe::SolverParameter solver = solver_of("");
   const TrainerParts parts = trainer_parts({.threads = 1});
-  const auto cluster = check_cluster_memory(solver_of(""), "", stages, parts, 2, {false, limit});
+  const ClusterPlan plan{solver, {}, {UpdateSpec{}}, parts, parts, 2};
+  const auto cluster = check_cluster_memory(plan, {false, limit});
   REQUIRE_FALSE(cluster);
   CHECK(cluster.error().message.find("2 workers of") != std::string::npos);
-  const auto fits = check_cluster_memory(solver_of(""), "", stages, parts, 2, {});
+  const auto fits = check_cluster_memory(plan, {});
   REQUIRE(fits);
   CHECK(*fits > 1 << 20);
 }
@@ -161,8 +166,78 @@ TEST_CASE("A net that cannot be built is none whose memory is judged for a clust
   solver.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
   const Machine place;
   CHECK_FALSE(admit_training(solver, place.options(), {}));
-  CHECK(check_cluster_memory(solver, "", {UpdateSpec{}}, trainer_parts({.threads = 1}), 1, {})
-            .value() == 0);
+  const TrainerParts parts = trainer_parts({.threads = 1});
+  CHECK(check_cluster_memory({solver, {}, {UpdateSpec{}}, parts, parts}, {}).value() == 0);
+}
+
+// The same machine with a GPU's double.
+TrainerParts parts_on_double() {
+  TrainerParts parts = trainer_parts({.threads = 1});
+  parts.make_backend = []() -> Result<std::unique_ptr<Backend>> {
+    return test::make_gpu_double(std::make_shared<test::CallLog>());
+  };
+  return parts;
+}
+
+bool names(const Result<void>& refused, const std::string& limit, std::int64_t bytes) {
+  INFO(refused.error().message);
+  const std::string& message = refused.error().message;
+  CHECK(message.find(limit) != std::string::npos);
+  return message.find("predicted " + format_bytes(bytes) + ": ") != std::string::npos;
+}
+
+TEST_CASE("What a device of its own memory takes is held against that, the rest against the host") {
+  const Machine place(parts_on_double());
+  const caffe::SolverParameter solver = solver_of("");
+  const MemoryForecast forecast = forecast_training(solver, place.options()).value();
+  const std::int64_t device = forecast.bytes_in(MemoryKind::kDevice);
+  const std::int64_t host = forecast.bytes_in(MemoryKind::kHost);
+  CHECK(device == forecast.weight_bytes + forecast.weight_grad_bytes + forecast.history_bytes +
+                      forecast.blob_bytes + forecast.workspace_bytes + forecast.scratch_bytes);
+  CHECK(device + host == forecast.total_bytes());
+  CHECK(forecast_of("").bytes_in(MemoryKind::kDevice) == 0);
+
+  // So that either holds more or less than what is asked of it.
+  const auto admitted = [&](std::int64_t of_host, std::int64_t of_device) -> Result<void> {
+    SPEEDO_TRY(admit_training(solver, place.options(),
+                              {false, {of_host, "the host"}, {of_device, "the device"}}));
+    return {};
+  };
+  const std::int64_t much = host + device + (64 << 20);
+  CHECK(admitted(much, device));
+  CHECK(names(admitted(much, device - 1), "the device is", device));
+  CHECK_FALSE(admitted(host / 2, much));
+  CHECK(admit_training(solver, place.options(), {false, {much, "the host"}}));
+}
+
+TEST_CASE("Workers that share a device share its memory, with the master if it is there") {
+  const caffe::SolverParameter solver = solver_of("");
+  const Machine place(parts_on_double());
+  const std::int64_t each =
+      forecast_training(solver, place.options()).value().bytes_in(MemoryKind::kDevice);
+  const auto admitted = [&](std::int64_t first, std::int64_t second, bool has_master) {
+    const ClusterPlan plan{
+        solver, {}, {UpdateSpec{}}, parts_on_double(), parts_on_double(), 3,
+        {{{first, "the first"}, 2, has_master}, {{second, "the second"}, 1, false}}};
+    const auto checked = check_cluster_memory(plan, {});
+    return checked ? Result<void>() : Result<void>(checked.error());
+  };
+  CHECK(admitted(2 * each, each, false));
+  CHECK(names(admitted(2 * each - 1, each, false), "the first is", 2 * each));
+  CHECK(names(admitted(2 * each, each - 1, false), "the second is", each));
+  CHECK(names(admitted(2 * each, each, true), "the first is", 3 * each));
+  CHECK(admitted(3 * each, each, true));
+}
+
+TEST_CASE("A worker of a device keeps copies of its weights on the host") {
+  const caffe::SolverParameter solver = solver_of("");
+  const Machine place(parts_on_double());
+  const MemoryForecast forecast = forecast_training(solver, place.options()).value();
+  const auto admit = make_memory_guard(1, {false, {1, "the host"}});
+  const auto refused = admit(job_of(""), solver, place.options());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("exchange " + format_bytes(2 * forecast.weight_bytes)) !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -34,6 +35,7 @@ struct RunFlags {
   ClusterFlags cluster;
   std::string log_dir, pin;
   std::vector<int> gpus;  // that workers take in turn; empty: as the flags of computing say
+  std::optional<int> master_gpu;  // none: it computes on the CPU
   std::uint64_t max_restarts = 0;
   int compute_nice = 0;
 };
@@ -60,6 +62,14 @@ Result<void> choose_gpus(const OptionValues& values, RunFlags& flags) {
   SPEEDO_ASSIGN(flags.gpus, parse_gpus(named, gpu_devices()));
   compute.gpu = flags.gpus.front();  // stands for all where flags are checked
   if (!values.given("workers")) flags.cluster.workers = std::to_string(flags.gpus.size());
+  return {};
+}
+
+// That of --device alone: a master has no other flag for it.
+Result<void> choose_gpu_of_master(RunFlags& flags) {
+  ComputeFlags compute = flags.cluster.compute;
+  compute.gpu.reset();
+  SPEEDO_ASSIGN(flags.master_gpu, gpu_of(compute));
   return {};
 }
 
@@ -108,13 +118,50 @@ Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& p
   return shares;
 }
 
+// The GPU of each worker; none: they compute on the CPU.
+std::vector<int> gpus_of_workers(const RunFlags& flags, const ComputeOptions& compute,
+                                 std::size_t workers) {
+  std::vector<int> gpus;
+  for (std::size_t number = 0; compute.gpu && number < workers; ++number) {
+    gpus.push_back(flags.gpus.empty() ? compute.gpu->index
+                                      : flags.gpus[number % flags.gpus.size()]);
+  }
+  return gpus;
+}
+
+std::vector<DeviceShare> device_shares(const std::vector<int>& gpus, std::optional<int> master) {
+  std::map<int, DeviceShare> shares;
+  for (const int gpu : gpus) ++shares[gpu].workers;
+  if (master) shares[*master].has_master = true;
+  std::vector<DeviceShare> all;
+  for (auto& [gpu, share] : shares) {
+    share.limit = gpu_memory(gpu);
+    all.push_back(std::move(share));
+  }
+  return all;
+}
+
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
                                   const ComputeOptions& compute, const std::vector<int>& threads) {
   SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
-  ComputeOptions one = compute;
-  one.threads = threads.front();
-  return check_cluster_memory(file.solver, file.base, updates_of(stages), trainer_parts(one),
-                              threads.size(), {.force = flags.cluster.force});
+  ComputeOptions worker = compute, master = compute;
+  worker.threads = threads.front();
+  master.threads = kMasterThreads;
+  if (flags.master_gpu) {
+    master.gpu->index = *flags.master_gpu;
+  } else {
+    master.gpu.reset();
+  }
+  return check_cluster_memory(
+      {.solver = file.solver,
+       .base = file.base,
+       .stages = updates_of(stages),
+       .worker_parts = trainer_parts(worker),
+       .master_parts = trainer_parts(master),
+       .workers = threads.size(),
+       .devices = device_shares(gpus_of_workers(flags, compute, threads.size()),
+                                flags.master_gpu)},
+      {.force = flags.cluster.force});
 }
 
 void warn_of_crowd(std::size_t workers) {
@@ -233,6 +280,7 @@ Result<int> run_command(const CommandLine& line) {
   RunFlags flags = run_flags(values);
   SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
+  SPEEDO_TRY(choose_gpu_of_master(flags));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
 

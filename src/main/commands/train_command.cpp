@@ -247,7 +247,7 @@ Result<int> train(const TrainFlags& flags) {
                               .test_at_end = true,
                               .non_finite_max = static_cast<int>(flags.non_finite.max)};
   SPEEDO_ASSIGN(const MemoryForecast memory,
-                admit_training(file.solver, options, {.force = flags.force}));
+                admit_training(file.solver, options, memory_policy(compute, flags.force)));
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
   SPEEDO_ASSIGN(const std::unique_ptr<CurveFile> curve,
                 CurveFile::create(curve_options(flags.curve, file.solver)));
@@ -270,7 +270,7 @@ Result<int> train(const TrainFlags& flags) {
   Report report = reporter.report(*solver, checkpoints.last_model());
   report.skipped_records = static_cast<std::uint64_t>(feeds->totals().skipped_records);
   report.parser_deaths = static_cast<std::uint64_t>(parser_totals().died);
-  report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.total_bytes());
+  report.predicted_memory_bytes = static_cast<std::uint64_t>(memory.bytes_in(MemoryKind::kHost));
   add_peak_memory(report);
   if (const std::string phases = phases_text(report); !phases.empty()) SPEEDO_INFO("{}", phases);
   print(report, flags.json);
