@@ -36,13 +36,14 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions& options) {
   const gpu::Arithmetic arithmetic = arithmetic_of(options.precision);
   parts.arithmetic = arithmetic;
   parts.has_graphs = options.graphs;
+  parts.lets_go = options.lets_go;
   parts.make_blas = [=](gpu::StreamHandle) {
     return gpu::make_cublas_lt(cublas, {.arithmetic = arithmetic});
   };
-  parts.make_dnn = [=, is_deterministic = options.deterministic](gpu::StreamHandle stream) {
-    return gpu::make_cudnn(cudnn, stream,
-                           {.arithmetic = arithmetic, .is_deterministic = is_deterministic});
-  };
+  const gpu::DnnOptions dnn{.arithmetic = arithmetic,
+                            .is_deterministic = options.deterministic,
+                            .measures = options.tries};
+  parts.make_dnn = [=](gpu::StreamHandle stream) { return gpu::make_cudnn(cudnn, stream, dnn); };
   parts.name = fmt::format("gpu {}", options.index);
   return gpu::make_gpu_backend(std::move(parts));
 }

@@ -292,7 +292,8 @@ class GpuBackend final : public Backend {
 }  // namespace
 
 Result<std::unique_ptr<Backend>> make_gpu_backend(GpuParts parts) {
-  SPEEDO_ASSIGN(std::unique_ptr<StepRecorder> driver, StepRecorder::make(std::move(parts.driver)));
+  SPEEDO_ASSIGN(std::unique_ptr<StepRecorder> driver,
+                StepRecorder::make(std::move(parts.driver), parts.lets_go));
   SPEEDO_ASSIGN(std::unique_ptr<GpuDevice> device, GpuDevice::make(*driver, parts.limits));
   const StreamHandle stream = device->compute_handle();
   SPEEDO_ASSIGN(Queue queue, Queue::make(*driver, stream));

@@ -22,6 +22,7 @@ struct GpuParts {
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of products and convolutions
   GpuDevice::Limits limits = {};
   bool has_graphs = true;  // whether steps may be recorded
+  bool lets_go = false;    // whether the device is given up when the backend ends
   std::string name = "gpu";
 };
 

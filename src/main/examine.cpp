@@ -40,7 +40,7 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
   JobNeed need;
   if (examination.solver.empty()) return need;
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(examination.compute));
-  const TrainerParts parts = trainer_parts(compute);
+  const TrainerParts parts = trainer_parts(for_plans(compute));
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   append(check_job(examination.solver, examination.state, *backend, *feeds, need), findings);

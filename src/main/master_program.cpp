@@ -270,7 +270,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
   SPEEDO_ASSIGN(const std::int64_t memory,
-                admit_master(job.options, job.solver, parts,
+                admit_master(job.options, job.solver, trainer_parts(for_plans(compute)),
                              memory_policy(compute, flags.force)));
   SPEEDO_TRY(set_resume(flags, parts, open_store, job));
   CheckpointWriter checkpoints(job.solver, job.options.job, flags.rotation);

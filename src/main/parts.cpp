@@ -90,6 +90,17 @@ TrainerParts trainer_parts(const ComputeOptions& options) {
   return parts;
 }
 
+ComputeOptions for_plans(ComputeOptions options) {
+  if (options.gpu) options.gpu->tries = false;
+  return options;
+}
+
+ComputeOptions for_plans_of_others(ComputeOptions options) {
+  options = for_plans(std::move(options));
+  if (options.gpu) options.gpu->lets_go = true;
+  return options;
+}
+
 MemoryLimit gpu_memory(int index) {
   const auto devices = gpu_devices();
   if (!devices || index < 0 || std::cmp_greater_equal(index, devices->size())) return {};

@@ -21,6 +21,11 @@ namespace speedo {
 
 TrainerParts trainer_parts(const ComputeOptions& options = {});
 
+// The same for nets that are planned and not run: nothing is tried for them on a GPU.
+ComputeOptions for_plans(ComputeOptions options);
+// Of a process that does not compute there itself: in the end it does without the GPU.
+ComputeOptions for_plans_of_others(ComputeOptions options);
+
 // The memory of a GPU; not known where there is none of that number.
 MemoryLimit gpu_memory(int index);
 // What processes that compute so are held to, on the host and where they compute.

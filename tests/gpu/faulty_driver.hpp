@@ -93,6 +93,7 @@ class FaultyDriver final : public gpu::Driver {
     if (fault_ != DriverFault::kKeepsGraphs) inner_.destroy(graph);
   }
   void bind_thread() override { inner_.bind_thread(); }
+  void let_go() override { inner_.let_go(); }
   void fail(Error error) override { inner_.fail(std::move(error)); }
   Result<void> check() override { return inner_.check(); }
 

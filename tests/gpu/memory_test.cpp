@@ -103,7 +103,7 @@ TEST_CASE("what lies unused stays within its limit, and goes before memory runs 
 
 // A backend on a double with so much memory, which keeps what is given back.
 std::unique_ptr<Backend> keeping_backend(const std::shared_ptr<test::CallLog>& log,
-                                         std::size_t capacity) {
+                                         std::size_t capacity, bool lets_go = false) {
   auto driver = std::make_unique<test::RecordingDriver>(
       log, test::RecordingOptions{.capacity = capacity});
   test::RecordingDriver& recording = *driver;
@@ -116,6 +116,7 @@ std::unique_ptr<Backend> keeping_backend(const std::shared_ptr<test::CallLog>& l
   };
   parts.driver = std::move(driver);
   parts.limits.kept_bytes = capacity;
+  parts.lets_go = lets_go;
   auto made = make_gpu_backend(std::move(parts));
   REQUIRE(made.has_value());
   return std::move(*made);
@@ -137,6 +138,21 @@ TEST_CASE("what lies unused goes before there is no room for working memory") {
     CHECK(backend->provide_scratch());
     CHECK(used.bytes() == 2U << 20U);
   }
+  const auto violations = log->violations();
+  CAPTURE(violations);
+  CHECK(violations.empty());
+}
+
+TEST_CASE("a backend lets go of its device when nothing of it is left, if it is to") {
+  const bool lets_go = GENERATE(false, true);
+  CAPTURE(lets_go);
+  const auto log = std::make_shared<test::CallLog>();
+  {
+    const auto backend = keeping_backend(log, std::size_t{16} << 20U, lets_go);
+    const Buffer used = backend->device().allocate(1000).value();
+    CHECK(log->releases() == 0);
+  }
+  CHECK(log->releases() == (lets_go ? 1 : 0));
   const auto violations = log->violations();
   CAPTURE(violations);
   CHECK(violations.empty());

@@ -32,6 +32,21 @@ TEST_CASE("Compute threads are nicer than the process, however many backends the
   CHECK(priority_of(::getpid()) == process);
 }
 
+TEST_CASE("Nets that are planned alone have nothing tried on a GPU, which is kept to compute on") {
+  const ComputeOptions computes{.threads = 3, .gpu = GpuOptions{.index = 2}};
+  const ComputeOptions plans = for_plans(computes), others = for_plans_of_others(computes);
+  for (const ComputeOptions* each : {&plans, &others}) {
+    REQUIRE(each->gpu.has_value());
+    CHECK(each->gpu->index == 2);
+    CHECK(each->threads == 3);
+    CHECK_FALSE(each->gpu->tries);
+  }
+  CHECK(computes.gpu->tries);
+  CHECK_FALSE(plans.gpu->lets_go);
+  CHECK(others.gpu->lets_go);
+  CHECK_FALSE(for_plans_of_others({.threads = 1}).gpu.has_value());
+}
+
 TEST_CASE("Certificates for servers of which none is by TLS are refused") {
   StoreTerms terms;
   terms.tls.authority = "ca.pem";

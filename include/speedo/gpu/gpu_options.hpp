@@ -22,6 +22,10 @@ struct GpuOptions {
   // The same bits in every run on the same kind of GPU: libraries take only algorithms that promise
   // it. Our own kernels always do.
   bool deterministic = false;
+  bool tries = true;   // whether algorithms are chosen by trying them; else by heuristics
+  // Whether this process gives up the GPU when the backend ends, as if it had never been used: what
+  // CUDA keeps of it otherwise stays as long as the process. Requires: no other backend uses it.
+  bool lets_go = false;
   bool graphs = true;  // whether training steps may be recorded and replayed as CUDA graphs
   GpuFaultHandler on_fault = {};  // empty: what returns a Result says it
 };

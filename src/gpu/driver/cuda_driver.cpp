@@ -137,6 +137,12 @@ class CudaDriver final : public Driver {
 
   void bind_thread() override { use(); }
 
+  void let_go() override {
+    if (!use()) return;
+    hold(cudaDeviceReset(), "cudaDeviceReset");
+    current() = -1;
+  }
+
   void fail(Error error) override {
     {
       const std::lock_guard lock(mutex_);
@@ -156,10 +162,9 @@ class CudaDriver final : public Driver {
   // Makes the GPU that of this thread. False: it has failed before, and no call is made any more.
   bool use() {
     if (has_failed_.load(std::memory_order_relaxed)) return false;
-    thread_local int current = -1;
-    if (current != index_) {
+    if (current() != index_) {
       hold(cudaSetDevice(index_), "cudaSetDevice");
-      current = index_;
+      current() = index_;
     }
     return !has_failed_.load(std::memory_order_relaxed);
   }
@@ -177,6 +182,12 @@ class CudaDriver final : public Driver {
     }
     hold(status, "allocating memory");
     return check().error();
+  }
+
+  // The GPU that is the thread's; -1: not known.
+  static int& current() {
+    thread_local int index = -1;
+    return index;
   }
 
   // Whether the thread captures: what fails then ends the capture, not the GPU.

@@ -70,6 +70,10 @@ class Driver {
   // Makes the device that of the calling thread, as its own calls do, for those of a library.
   virtual void bind_thread() = 0;
 
+  // Gives up the device, as if this process had never used it. Requires: all that was taken and
+  // made there, by libraries too, was given back and destroyed; no call follows.
+  virtual void let_go() = 0;
+
   // An error of what is queued, as a library says it, or a lack of memory in an operation that
   // cannot say so itself. The first one is kept, as if it were CUDA's.
   virtual void fail(Error error) = 0;

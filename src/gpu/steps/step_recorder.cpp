@@ -9,9 +9,10 @@
 
 namespace speedo::gpu {
 
-Result<std::unique_ptr<StepRecorder>> StepRecorder::make(std::unique_ptr<Driver> inner) {
+Result<std::unique_ptr<StepRecorder>> StepRecorder::make(std::unique_ptr<Driver> inner,
+                                                         bool lets_go) {
   constexpr std::size_t kBytes = kNumbersMax * sizeof(std::uint64_t);
-  std::unique_ptr<StepRecorder> recorder(new StepRecorder(std::move(inner)));
+  std::unique_ptr<StepRecorder> recorder(new StepRecorder(std::move(inner), lets_go));
   SPEEDO_ASSIGN(void* const there, recorder->inner_->allocate(kBytes));
   recorder->numbers_there_ = static_cast<std::uint64_t*>(there);
   for (Slot& slot : recorder->slots_) {
@@ -31,6 +32,7 @@ StepRecorder::~StepRecorder() {
     inner_->free_pinned(slot.numbers);
     inner_->destroy(slot.copied);
   }
+  if (lets_go_) inner_->let_go();
 }
 
 void StepRecorder::forget() {

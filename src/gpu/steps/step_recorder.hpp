@@ -25,8 +25,9 @@ namespace speedo::gpu {
 class StepRecorder final : public Driver {
  public:
   static constexpr std::size_t kNumbersMax = 256;  // of a recording
-  // Error: kFull.
-  static Result<std::unique_ptr<StepRecorder>> make(std::unique_ptr<Driver> inner);
+  // `lets_go`: whether the device is given up in the end. Error: kFull.
+  static Result<std::unique_ptr<StepRecorder>> make(std::unique_ptr<Driver> inner,
+                                                    bool lets_go = false);
   // Nothing is recorded, and all that was queued is done.
   ~StepRecorder() override;
 
@@ -63,11 +64,13 @@ class StepRecorder final : public Driver {
   void destroy(GraphHandle graph) override { inner_->destroy(graph); }
   const std::uint64_t* vary(std::uint64_t value) override;
   void bind_thread() override { inner_->bind_thread(); }
+  void let_go() override { inner_->let_go(); }
   void fail(Error error) override;
   Result<void> check() override { return inner_->check(); }
 
  private:
-  explicit StepRecorder(std::unique_ptr<Driver> inner) : inner_(std::move(inner)) {}
+  StepRecorder(std::unique_ptr<Driver> inner, bool lets_go)
+      : inner_(std::move(inner)), lets_go_(lets_go) {}
   // Numbers of one replay on their way to the device.
   struct Slot {
     std::uint64_t* numbers = nullptr;
@@ -95,6 +98,7 @@ class StepRecorder final : public Driver {
   void forget();
 
   const std::unique_ptr<Driver> inner_;
+  const bool lets_go_;
   std::uint64_t* numbers_there_ = nullptr;  // on the device
   Slot slots_[kSlots];
   std::size_t next_slot_ = 0;

@@ -144,7 +144,7 @@ std::vector<DeviceShare> device_shares(const std::vector<int>& gpus, std::option
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
                                   const ComputeOptions& compute, const std::vector<int>& threads) {
   SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
-  ComputeOptions worker = compute, master = compute;
+  ComputeOptions worker = for_plans_of_others(compute), master = worker;
   worker.threads = threads.front();
   master.threads = kMasterThreads;
   if (flags.master_gpu) {

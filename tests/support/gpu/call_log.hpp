@@ -38,6 +38,15 @@ class CallLog {
     const auto found = kernels_.find(name);
     return found == kernels_.end() ? 0 : found->second;
   }
+  // How often the device was given up.
+  void count_release() {
+    const std::lock_guard lock(mutex_);
+    ++releases_;
+  }
+  int releases() const {
+    const std::lock_guard lock(mutex_);
+    return releases_;
+  }
   // Whether one of them has the word.
   bool has(const std::string& word) const {
     for (const std::string& each : violations()) {
@@ -49,7 +58,7 @@ class CallLog {
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> violations_;
-  int graphs_ = 0;
+  int graphs_ = 0, releases_ = 0;
   std::map<std::string, int> kernels_;
 };
 

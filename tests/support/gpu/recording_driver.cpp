@@ -22,6 +22,16 @@ RecordingDriver::RecordingDriver(std::shared_ptr<CallLog> log, const RecordingOp
 
 RecordingDriver::~RecordingDriver() {
   const std::lock_guard lock(mutex_);
+  report_what_is_left();
+}
+
+void RecordingDriver::let_go() {
+  const std::lock_guard lock(mutex_);
+  report_what_is_left();
+  log_->count_release();
+}
+
+void RecordingDriver::report_what_is_left() {
   for (const WatchedMemory* memory : {&device_, &pinned_}) {
     for (const auto& [pages, block] : memory->blocks()) {
       if (block.is_alive) report(block.name() + " was never freed");

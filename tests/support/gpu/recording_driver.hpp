@@ -33,7 +33,7 @@ struct RecordingOptions {
 // A device without a device: kernels run on the host, in memory of the host, when somebody waits.
 // What is wrong with a call goes into the log:
 // - handles that are unknown or were destroyed, memory that is freed twice or while queued work
-//   names it, what is left when the driver goes;
+//   names it, what is left when the driver goes, or lets the device go;
 // - events that are waited for before they were recorded, work that waits for ever;
 // - copies and kernels that name memory that is not there, or leave it;
 // - grids that a device would not take, shared memory that is left;
@@ -70,6 +70,7 @@ class RecordingDriver final : public gpu::Driver {
   void launch(gpu::StreamHandle stream, gpu::GraphHandle graph) override;
   void destroy(gpu::GraphHandle graph) override;
   void bind_thread() override;
+  void let_go() override;
   void fail(Error error) override;
   Result<void> check() override;
 
@@ -128,6 +129,8 @@ class RecordingDriver final : public gpu::Driver {
   };
 
   void report(std::string violation);
+  // What was not given back or destroyed.
+  void report_what_is_left();
   // Of a call that the thread may not make while it captures.
   void not_while_capturing(const char* call);
   void not_captured(const StreamState& stream, const char* call, bool may_be_captured);
