@@ -32,53 +32,54 @@ void KeptValues::for_each(const Visit& visit) {
   }
 }
 
-Result<void> KeptValues::keep_on_device(DeviceSteps& steps) {
+Result<void> KeptValues::provide(Kept& kept, std::size_t count) {
+  if (is_on_device(kept, count)) return {};
+  SPEEDO_ASSIGN(kept.on_device, net_.backend().device().allocate(count * sizeof(float)));
+  kept.count = 0;
+  return {};
+}
+
+Result<void> KeptValues::guard(DeviceSteps& steps) {
   Result<void> provided;
   for_each([&](Kept& kept, std::span<float> place) {
-    if (!provided) return;
-    auto buffer = net_.backend().device().allocate(place.size_bytes());
-    if (buffer) {
-      kept.on_device = std::move(*buffer);
-    } else {
-      provided = std::move(buffer).error();
-    }
+    if (provided) provided = provide(kept, place.size());
   });
-  if (!provided) {
-    keep_on_host();
-    return provided;
-  }
+  SPEEDO_TRY(provided);
   steps_ = &steps;
   return {};
 }
 
-void KeptValues::keep_on_host() {
-  steps_ = nullptr;
-  for (Kept& kept : kept_) kept.on_device = Buffer();
-}
-
+// Guarded, it may be recorded: no memory is taken then.
 void KeptValues::keep() {
+  Device& device = net_.backend().device();
+  const bool may_take = steps_ == nullptr && device.memory() == MemoryKind::kDevice;
   copies_.clear();
   for_each([&](Kept& kept, std::span<float> place) {
+    if (may_take) static_cast<void>(provide(kept, place.size()));
     kept.count = place.size();
-    if (steps_ == nullptr) {
-      kept.values.resize(place.size());
-      net_.backend().device().download(kept.values, place.data());
-    } else if (kept.on_device.bytes() >= place.size_bytes()) {
+    if (is_on_device(kept, place.size())) {
       copies_.push_back({std::ssize(place), place.data(), kept.on_device.as_floats()});
-    } else {
+    } else if (steps_ != nullptr) {
       kept.count = 0;
+    } else {
+      kept.values.resize(place.size());
+      device.download(kept.values, place.data());
     }
   });
-  if (!copies_.empty()) steps_->keep(copies_);
+  if (copies_.empty()) return;
+  if (steps_ != nullptr) return steps_->keep(copies_);
+  for (const DeviceSteps::Kept& copy : copies_) {
+    net_.backend().copy(copy.n, copy.from, copy.to);
+  }
 }
 
 void KeptValues::restore() {
   for_each([&](Kept& kept, std::span<float> place) {
     if (kept.count != place.size()) return;
-    if (steps_ == nullptr) {
-      net_.backend().device().upload(place.data(), kept.values);
-    } else {
+    if (is_on_device(kept, place.size())) {
       net_.backend().copy(std::ssize(place), kept.on_device.as_floats(), place.data());
+    } else {
+      net_.backend().device().upload(place.data(), kept.values);
     }
   });
 }
@@ -90,7 +91,7 @@ void KeptValues::put_change_into_gradients() {
     const Kept& kept = kept_[next++];
     const float* const now = net_.weights().data() + slot.offset;
     float* const gradients = net_.gradients().data() + slot.offset;
-    if (steps_ != nullptr) {
+    if (is_on_device(kept, static_cast<std::size_t>(slot.count()))) {
       net_.backend().zip({BinaryKind::kSum, 1.0F, -1.0F}, slot.count(),
                          {kept.on_device.as_floats(), now, gradients});
       continue;

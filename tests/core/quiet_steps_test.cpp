@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kept_values.hpp"
 #include "core/solver/dynamic_loss_scale.hpp"
 #include "core/solver_support.hpp"
 #include "support/gpu/gpu_double.hpp"
@@ -149,6 +150,40 @@ TEST_CASE("statistics and every loss that can stay on the device are the same", 
   const std::string loss = GENERATE("", "ignore_label: 1", "normalization: NONE");
   CAPTURE(loss);
   require_equal(norm_solver(source, loss), 7, Expected::kReplayed);
+}
+
+TEST_CASE("what is kept of a net stays on its device, guarded or not", "[solver]") {
+  const auto log = std::make_shared<test::CallLog>();
+  test::World world;
+  world.backend = test::make_gpu_double(log);
+  const auto solver = world.solver(norm_solver("generated", ""));
+  Net& net = solver->net();
+  REQUIRE(net.forward());
+  const std::vector<float> first = test::weights_of(*solver);
+  KeptValues kept(net, KeptValues::Kind::kStatistics);
+  int before = log->downloads();
+  kept.keep();
+  CHECK(log->downloads() == before);
+  REQUIRE(net.forward());
+  const std::vector<float> second = test::weights_of(*solver);
+  REQUIRE(second != first);
+  net.clear_gradients();
+  net.backward();
+  before = log->downloads();
+  kept.put_change_into_gradients();
+  kept.restore();
+  CHECK(log->downloads() == before);
+  CHECK(test::weights_of(*solver) == first);
+  const Arena& gradients = net.gradients();
+  const std::vector<float> lost =
+      test::values_at(net.backend().device(), gradients.data(), gradients.size());
+  for (const ParameterSlot& slot : net.layout().slots()) {
+    if (!slot.is_statistic) continue;
+    for (auto i = static_cast<std::size_t>(slot.offset);
+         i < static_cast<std::size_t>(slot.offset + slot.count()); ++i) {
+      CHECK(lost[i] == first[i] - second[i]);
+    }
+  }
 }
 
 // The gradient by the scores is up to 1000 / 8 a sample, and the first scale 65536.

@@ -33,7 +33,7 @@ Result<std::unique_ptr<QuietSteps>> QuietSteps::create(const Parts& parts) {
     SPEEDO_DEBUG("Every iteration waits for its loss: {}", obstacle);
     return std::unique_ptr<QuietSteps>();
   }
-  SPEEDO_TRY(parts.kept.keep_on_device(*steps));
+  SPEEDO_TRY(parts.kept.guard(*steps));
   return std::unique_ptr<QuietSteps>(new QuietSteps(parts, std::move(steps)));
 }
 
@@ -45,7 +45,7 @@ QuietSteps::QuietSteps(const Parts& parts, std::unique_ptr<DeviceSteps> steps)
   if (!obstacle.empty()) give_up_recording(obstacle);
 }
 
-QuietSteps::~QuietSteps() { parts_.kept.keep_on_host(); }
+QuietSteps::~QuietSteps() { parts_.kept.end_guard(); }
 
 void QuietSteps::give_up_recording(const std::string& why) {
   recording_ = Recording::kCannotBe;

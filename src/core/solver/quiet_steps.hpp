@@ -28,7 +28,7 @@ class QuietSteps {
     int passes = 1;
   };
   // Null, and a line of the log says why, where there cannot be any; without a line where the host
-  // computes itself. What is kept lies on the device from here on. Error: kFull.
+  // computes itself. What is kept is guarded meanwhile. Error: kFull.
   static Result<std::unique_ptr<QuietSteps>> create(const Parts& parts);
   ~QuietSteps();
   QuietSteps(const QuietSteps&) = delete;

@@ -38,6 +38,15 @@ class CallLog {
     const auto found = kernels_.find(name);
     return found == kernels_.end() ? 0 : found->second;
   }
+  // How often something was copied from the device to the host.
+  void count_download() {
+    const std::lock_guard lock(mutex_);
+    ++downloads_;
+  }
+  int downloads() const {
+    const std::lock_guard lock(mutex_);
+    return downloads_;
+  }
   // How often the device was given up.
   void count_release() {
     const std::lock_guard lock(mutex_);
@@ -58,7 +67,7 @@ class CallLog {
  private:
   mutable std::mutex mutex_;
   std::vector<std::string> violations_;
-  int graphs_ = 0, releases_ = 0;
+  int graphs_ = 0, downloads_ = 0, releases_ = 0;
   std::map<std::string, int> kernels_;
 };
 

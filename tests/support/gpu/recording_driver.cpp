@@ -290,6 +290,7 @@ void RecordingDriver::copy(gpu::StreamHandle stream, void* target, const void* s
   if (found == nullptr || broken_) return;
   not_captured(*found, "copy", device_.has(target) && device_.has(source));
   if (bytes == 0) return;  // nothing may lie at null
+  if (device_.has(source) && !device_.has(target)) log_->count_download();
   Piece piece;
   piece.name = "copy";
   bool is_right = true;
