@@ -143,6 +143,7 @@ class GpuBackend final : public Backend {
     gpu::sum_channels(queue_, view, x, y_grad, gamma_grad, beta_grad);
   }
   void add_to_running(const RunningStatistics& of) override { gpu::add_to_running(queue_, of); }
+  void read_running(const RunningMeans& of) override { gpu::read_running(queue_, of); }
   void prelu_forward(const ChannelView& view, const float* slope, const float* x,
                      float* y) override {
     gpu::prelu_forward(queue_, view, slope, x, y);

@@ -152,6 +152,14 @@ TEST_CASE("statistics and every loss that can stay on the device are the same", 
   require_equal(norm_solver(source, loss), 7, Expected::kReplayed);
 }
 
+TEST_CASE("statistics that are read and not changed stay on the device", "[solver]") {
+  caffe::SolverParameter message = norm_solver("generated", "");
+  for (caffe::LayerParameter& layer : *message.mutable_net_param()->mutable_layer()) {
+    if (layer.type() == "BatchNorm") layer.mutable_batch_norm_param()->set_use_global_stats(true);
+  }
+  require_equal(message, 6, Expected::kReplayed);
+}
+
 TEST_CASE("what is kept of a net stays on its device, guarded or not", "[solver]") {
   const auto log = std::make_shared<test::CallLog>();
   test::World world;

@@ -126,6 +126,40 @@ TEST_CASE("running statistics are those of three operations, to the bit") {
   CHECK(log->violations().empty());
 }
 
+TEST_CASE("means of running statistics are those of the host, to the bit, without waiting for it") {
+  const std::int64_t channels = GENERATE(1, 3, 64, 700);
+  const float weight = GENERATE(0.0F, 3.7F, 999.25F);
+  CAPTURE(channels, weight);
+  const auto log = std::make_shared<test::CallLog>();
+  const auto run = [&](bool at_once) {
+    const auto backend = test::make_gpu_double(log);
+    Device& device = backend->device();
+    std::vector<Buffer> buffers;
+    const auto put = [&](const std::vector<float>& values) {
+      buffers.push_back(device.allocate(values.size() * sizeof(float)).value());
+      device.upload(buffers.back().as_floats(), values);
+      return buffers.back().as_floats();
+    };
+    const RunningMeans of{.channels = channels,
+                          .mean_sum = put(drawn(channels, -1, 1, 1)),
+                          .variance_sum = put(drawn(channels, 0, 2, 2)),
+                          .weight = put({weight}),
+                          .mean = put(drawn(channels, 5, 6, 3)),
+                          .variance = put(drawn(channels, 5, 6, 4))};
+    const int before = log->downloads();
+    at_once ? backend->read_running(of) : backend->Backend::read_running(of);
+    CHECK((log->downloads() == before) == at_once);
+    const auto get = [&](const float* from) {
+      std::vector<float> values(static_cast<std::size_t>(channels));
+      device.download(values, from);
+      return values;
+    };
+    return joined(get(of.mean), get(of.variance));
+  };
+  CHECK(run(true) == run(false));
+  CHECK(log->violations().empty());
+}
+
 TEST_CASE("as many arrays as one likes are kept at once") {
   const std::size_t count = GENERATE(std::size_t{1}, std::size_t{160}, std::size_t{161},
                                      std::size_t{330});

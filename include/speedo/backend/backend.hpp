@@ -43,6 +43,17 @@ struct RunningStatistics {
   float* weight = nullptr;
 };
 
+// What those sums make of a channel's mean and variance: divided by the weight; zeros while that is
+// zero, as nothing was seen yet.
+struct RunningMeans {
+  std::int64_t channels = 0;
+  const float* mean_sum = nullptr;
+  const float* variance_sum = nullptr;
+  const float* weight = nullptr;
+  float* mean = nullptr;
+  float* variance = nullptr;
+};
+
 // Operations that can apply an activation to their result before it is stored; see
 // Backend::fuses().
 enum class Producer { kConvolution, kBatchNorm };
@@ -193,6 +204,14 @@ class Backend {
     map(affine(of.fraction, 1.0F), 1, of.weight, of.weight);
     axpby(of.channels, 1.0F, of.mean, of.fraction, of.mean_sum);
     axpby(of.channels, of.correction, of.variance, of.fraction, of.variance_sum);
+  }
+  // Means and variances are the sums times 1 / weight.
+  virtual void read_running(const RunningMeans& of) {
+    float weight = 0.0F;
+    device().download(std::span<float>(&weight, 1), of.weight);
+    const float scale = weight == 0.0F ? 0.0F : 1.0F / weight;
+    axpby(of.channels, scale, of.mean_sum, 0.0F, of.mean);
+    axpby(of.channels, scale, of.variance_sum, 0.0F, of.variance);
   }
   // y = x > 0 ? x : slope[c] x, Caffe's PReLU; y may equal x.
   virtual void prelu_forward(const ChannelView& view, const float* slope, const float* x,

@@ -126,12 +126,13 @@ const float* BatchNormLayer::gamma() const { return scale_ != nullptr ? scale_->
 
 const float* BatchNormLayer::beta() const { return scale_ != nullptr ? scale_->bias() : nullptr; }
 
-// A weight of zero: nothing was seen yet, and Caffe takes zeros.
 void BatchNormLayer::read_running_statistics() {
-  const float weight = get_value(backend(), parameter(kWeight).data());
-  const float scale = weight == 0.0F ? 0.0F : 1.0F / weight;
-  backend().axpby(channels_, scale, parameter(kMeanSum).data(), 0.0F, mean_.data());
-  backend().axpby(channels_, scale, parameter(kVarianceSum).data(), 0.0F, variance_.data());
+  backend().read_running({.channels = channels_,
+                          .mean_sum = parameter(kMeanSum).data(),
+                          .variance_sum = parameter(kVarianceSum).data(),
+                          .weight = parameter(kWeight).data(),
+                          .mean = mean_.data(),
+                          .variance = variance_.data()});
 }
 
 void BatchNormLayer::add_to_running_statistics(std::int64_t count) {

@@ -27,11 +27,30 @@ struct RunningStatisticsKernel {
   }
 };
 
+// Rounded as the host rounds it: the scale first.
+struct RunningMeansKernel {
+  static constexpr const char* kName = "running_means";
+  RunningMeans of;
+
+  SPEEDO_HOST_DEVICE int phases() const { return 1; }
+  SPEEDO_HOST_DEVICE void run(int /*phase*/, const Lane& lane) const {
+    const float scale = *of.weight == 0.0F ? 0.0F : 1.0F / *of.weight;
+    for (std::int64_t c = lane.first(); c < of.channels; c += lane.stride()) {
+      of.mean[c] = scale * of.mean_sum[c];
+      of.variance[c] = scale * of.variance_sum[c];
+    }
+  }
+};
+
 }  // namespace
 
 void add_to_running(Queue& queue, const RunningStatistics& of) {
   launch(queue, grid_for(queue, std::max<std::int64_t>(of.channels, 1)),
          RunningStatisticsKernel{of});
+}
+
+void read_running(Queue& queue, const RunningMeans& of) {
+  launch(queue, grid_for(queue, std::max<std::int64_t>(of.channels, 1)), RunningMeansKernel{of});
 }
 
 }  // namespace speedo::gpu

@@ -6,7 +6,8 @@
 
 namespace speedo::gpu {
 
-// Backend::add_to_running(), queued as one kernel.
+// Backend::add_to_running() and read_running(), queued as one kernel each.
 void add_to_running(Queue& queue, const RunningStatistics& of);
+void read_running(Queue& queue, const RunningMeans& of);
 
 }  // namespace speedo::gpu
