@@ -268,7 +268,7 @@ Result<void> JoinedEngine::restore_manifest() {
     return {};
   }
   if (!has_it && is_transient(has_it.error().code)) return has_it.error();
-  for (const std::size_t part : seats_.closed_parts()) {
+  for (const std::size_t part : seats_.closed_as_known()) {
     SPEEDO_ASSIGN(const bool found, is_anywhere(part));
     if (!found) return lost_part(fmt::format("part {} of {}", part + 1, store_->parts()));
   }

@@ -129,6 +129,10 @@ std::vector<std::size_t> PartSeats::closed_parts() {
     if (lost != nullptr && seat != nullptr) lose(*seat, lost->reason);
   }
   take_offers();
+  return closed_as_known();
+}
+
+std::vector<std::size_t> PartSeats::closed_as_known() const {
   std::vector<std::size_t> closed;
   for (std::size_t part = 0; part < seats_.size(); ++part) {
     if (!seats_[part].is_open) closed.push_back(part);

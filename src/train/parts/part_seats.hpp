@@ -44,6 +44,8 @@ class PartSeats {
   std::size_t count() const { return seats_.size(); }
   // Parts without a merger that was opened, after a look at who came and who went.
   std::vector<std::size_t> closed_parts();
+  // The same, of what was known at the last look: what was open stays so.
+  std::vector<std::size_t> closed_as_known() const;
   // These mergers are to be opened anew before their next order.
   void close(std::span<const std::size_t> parts);
   void close_all();
