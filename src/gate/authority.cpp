@@ -2,24 +2,32 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/file.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 
+#include "base/descriptor.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
+#include "gate/pem_text.hpp"
 
 namespace speedo {
 namespace {
@@ -34,6 +42,8 @@ using Bio = std::unique_ptr<BIO, decltype(&::BIO_free_all)>;
 constexpr std::size_t kNameLettersMax = 64;
 constexpr std::size_t kSerialBytes = 16;
 constexpr long kDaySeconds = 86400;
+constexpr std::chrono::seconds kLockPatience{10};
+constexpr std::chrono::milliseconds kLockPause{5};
 
 // Certificates are valid from a day before they were made: clocks differ.
 constexpr long kBackdatedSeconds = kDaySeconds;
@@ -118,22 +128,54 @@ struct Authority {
   MadeCertificate certificate;
   KeyPair key;
   RevocationList revoked;
+  // Of its file: other authorities, and what else people have put there, stay as they are.
+  std::string before, after;  // the list
 };
+
+MadeCertificate certificate_in(const PemBlock& block) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(block.bytes.data());
+  return {::d2i_X509(nullptr, &bytes, static_cast<long>(block.bytes.size())), ::X509_free};
+}
+
+RevocationList list_in(const PemBlock& block) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(block.bytes.data());
+  return {::d2i_X509_CRL(nullptr, &bytes, static_cast<long>(block.bytes.size())), ::X509_CRL_free};
+}
+
+MadeCertificate find_certificate(const std::vector<PemBlock>& blocks, const KeyPair& key) {
+  for (const PemBlock& block : blocks) {
+    if (block.kind != PEM_STRING_X509) continue;
+    MadeCertificate found = certificate_in(block);
+    if (found && ::X509_check_private_key(found.get(), key.get()) == 1) return found;
+  }
+  return nullptr;
+}
 
 Result<Authority> read_authority(const fs::path& folder) {
   const fs::path path = folder / kAuthorityFile;
-  SPEEDO_ASSIGN(const std::vector<Certificate> all, read_certificates(path));
+  const auto unfit = [&](const std::string& what) {
+    ::ERR_clear_error();
+    return Error{ErrorCode::kConfig, fmt::format("'{}' {}", path.string(), what)};
+  };
+  SPEEDO_ASSIGN(const std::string text, read_file(path));
+  const auto blocks = pem_blocks(text);
+  if (!blocks) return unfit("is damaged: " + blocks.error().message);
   Authority authority;
-  authority.certificate = MadeCertificate(::X509_dup(all.front().get()), ::X509_free);
   SPEEDO_ASSIGN(authority.key, read_key(folder / "ca.key"));
-  const Bio file(::BIO_new_file(path.c_str(), "r"), ::BIO_free_all);
-  authority.revoked = RevocationList(
-      file ? ::PEM_read_bio_X509_CRL(file.get(), nullptr, nullptr, nullptr) : nullptr,
-      ::X509_CRL_free);
-  ::ERR_clear_error();
-  if (authority.revoked) return authority;
-  return Error{ErrorCode::kConfig,
-               fmt::format("'{}' has no list of revoked certificates", path.string())};
+  authority.certificate = find_certificate(*blocks, authority.key);
+  if (!authority.certificate) return unfit("holds no certificate of the key ca.key beside it");
+  const X509_NAME* const name = ::X509_get_subject_name(authority.certificate.get());
+  for (const PemBlock& block : *blocks) {
+    if (block.kind != PEM_STRING_X509_CRL) continue;
+    authority.revoked = list_in(block);
+    if (!authority.revoked) return unfit("has a list of revoked certificates that is none");
+    if (::X509_NAME_cmp(::X509_CRL_get_issuer(authority.revoked.get()), name) != 0) continue;
+    authority.before = text.substr(0, block.begin);
+    authority.after = text.substr(block.end);
+    ::ERR_clear_error();
+    return authority;
+  }
+  return unfit("has no list of revoked certificates of this authority");
 }
 
 // Signs the list anew, as of now, and gives the text of ca.pem.
@@ -147,7 +189,32 @@ std::string sealed(const Authority& authority) {
   SPEEDO_ASSERT(signature > 0);
   const Bio memory = memory_bio();
   ::PEM_write_bio_X509_CRL(memory.get(), list);
-  return pem_of(authority.certificate.get()) + text_of(memory);
+  return authority.before + text_of(memory) + authority.after;
+}
+
+// Of the folder, until it is closed: who reads the list, changes it and writes it is alone, as else
+// what another one revokes meanwhile would be forgotten.
+Result<Descriptor> lock(const fs::path& folder) {
+  const auto unlockable = [&](const std::string& why) {
+    return Error{ErrorCode::kCannotWrite,
+                 fmt::format("the folder '{}' cannot be locked: {}", folder.string(), why)};
+  };
+  Descriptor held(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (held.get() < 0) {
+    if (errno != ENOENT && errno != ENOTDIR) return unlockable(std::strerror(errno));
+    return Error{ErrorCode::kNotFound, fmt::format("there is no folder '{}'", folder.string())};
+  }
+  const Instant end = steady_clock().now() + kLockPatience;
+  while (::flock(held.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return unlockable(std::strerror(errno));
+    if (steady_clock().now() >= end) {
+      return unlockable("another speedo cert has been changing it for a while; end that one, or "
+                        "try again");
+    }
+    std::this_thread::sleep_for(kLockPause);
+  }
+  return held;
 }
 
 Result<void> check_name(const std::string& name) {
@@ -210,6 +277,7 @@ Result<void> create_authority(const fs::path& folder) {
   authority.revoked = RevocationList(::X509_CRL_new(), ::X509_CRL_free);
   ::X509_CRL_set_version(authority.revoked.get(), X509_CRL_VERSION_2);
   ::X509_CRL_set_issuer_name(authority.revoked.get(), ::X509_get_subject_name(own));
+  authority.before = pem_of(own);
   return write_pair(folder / "ca.key", authority.key, folder / kAuthorityFile, sealed(authority));
 }
 
@@ -237,6 +305,7 @@ Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& o
 
 Result<void> revoke_certificate(const fs::path& folder, const std::string& name) {
   SPEEDO_TRY(check_name(name));
+  SPEEDO_ASSIGN(const Descriptor alone, lock(folder));
   SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
   SPEEDO_ASSIGN(const std::vector<Certificate> named, read_certificates(folder / (name + ".pem")));
   X509_REVOKED* known = nullptr;

@@ -32,8 +32,9 @@ struct CertificateOrder {
 // also if there is one of that name.
 Result<void> issue_certificate(const std::filesystem::path& folder, const CertificateOrder& order);
 
-// From then on none of those who have this ca.pem accept it. Errors: kNotFound, kConfig; kUsage if
-// it is revoked already; kCannotWrite.
+// From then on none of those who have this ca.pem accept it. What else lies in ca.pem stays. One at
+// a time: waits, seconds at most, for another process that does the same. Errors: kNotFound,
+// kConfig; kUsage if it is revoked already; kCannotWrite.
 Result<void> revoke_certificate(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace speedo

@@ -1,16 +1,22 @@
 // Certificates: an authority of the cluster's own, and who is let in by what.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include <fcntl.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/descriptor.hpp"
 #include "gate/authority.hpp"
 #include "gate/certificate.hpp"
 #include "gate/tls_channel.hpp"
@@ -80,6 +86,11 @@ Error ended(const Admission& side) {
   INFO(side.error().message);
   CHECK(side.error().code == ErrorCode::kRefused);
   return side.error();
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 }  // namespace
@@ -194,11 +205,8 @@ TEST_CASE("a certificate of another authority gets no further than the preamble"
 TEST_CASE("while an authority is being changed, certificates of both are let in") {
   const Office before, after;
   TempDir folder;
-  const auto text_of = [](const Office& office) {
-    std::ifstream file(office.folder / "ca.pem");
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  std::ofstream(folder / "both.pem") << text_of(after) << text_of(before);
+  const auto text = [](const Office& office) { return text_of(office.folder / "ca.pem"); };
+  std::ofstream(folder / "both.pem") << text(after) << text(before);
   const auto load = [&](const Office& office, const std::string& name, GateRole role) {
     GateFiles files = office.files(name);
     files.certificates.authority = folder / "both.pem";
@@ -213,7 +221,7 @@ TEST_CASE("while an authority is being changed, certificates of both are let in"
     }
   }
   REQUIRE(revoke_certificate(before.folder.path(), "node2"));
-  std::ofstream(folder / "both.pem") << text_of(after) << text_of(before);
+  std::ofstream(folder / "both.pem") << text(after) << text(before);
   Sides sides(load(after, "head", GateRole::kMaster), load(before, "node2", GateRole::kWorker));
   sides.run(100000);
   CHECK(ended(*sides.listener).message.find("revoked") != std::string::npos);
@@ -276,6 +284,46 @@ TEST_CASE("a revoked certificate is refused by who has the new list, others stay
   Sides both(office.load("head", GateRole::kMaster), node);
   both.run();
   CHECK_FALSE(both.both_in());
+}
+
+TEST_CASE("who revokes waits for one that is changing the list, so that none is forgotten") {
+  const Office office;
+  const std::string before = text_of(office.folder / "ca.pem");
+  std::vector<std::jthread> each;
+  {
+    const Descriptor other(::open(office.folder.path().c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(other.get(), LOCK_EX) == 0);
+    for (const char* name : {"node1", "node2"}) {
+      each.emplace_back([&office, name] {
+        revoke_certificate(office.folder.path(), name).ignore("looked at below");
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    CHECK(text_of(office.folder / "ca.pem") == before);
+  }
+  each.clear();
+  for (const char* name : {"node1", "node2"}) {
+    CHECK(revoke_certificate(office.folder.path(), name).error().code == ErrorCode::kUsage);
+  }
+}
+
+TEST_CASE("what others have put into an authority's file stays when it revokes") {
+  const Office own, other;
+  const std::filesystem::path path = own.folder / "ca.pem";
+  const std::string before = text_of(other.folder / "ca.pem");
+  const std::string middle = text_of(path), behind = "# the one of the old cluster is above\n";
+  std::ofstream(path) << before << middle << behind;
+  REQUIRE(revoke_certificate(own.folder.path(), "node1"));
+  const std::string after = text_of(path);
+  CHECK(after.starts_with(before + middle.substr(0, middle.find("-----BEGIN X509 CRL"))));
+  CHECK(after.ends_with(behind));
+  Sides revoked(own.load("head", GateRole::kMaster), own.load("node1", GateRole::kWorker));
+  revoked.run(100000);
+  CHECK(ended(*revoked.listener).message.find("revoked") != std::string::npos);
+  own.issue({.name = "node3"});
+  Sides good(own.load("head", GateRole::kMaster), own.load("node3", GateRole::kWorker));
+  good.run(100000);
+  CHECK(good.both_in());
 }
 
 }  // namespace speedo
