@@ -1,6 +1,7 @@
 #include "gate/tls_context.hpp"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
@@ -11,8 +12,12 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
+#include <speedo/base/file.hpp>
+
+#include "base/shown_text.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
+#include "gate/pem_text.hpp"
 
 namespace speedo {
 namespace {
@@ -77,14 +82,57 @@ Result<void> check_key_mode(const std::filesystem::path& path) {
                            path.string(), path.string())};
 }
 
-// Lists of revoked certificates lie in the file of the authorities, if there are any.
-void check_revocation(SSL_CTX* context, const CertificateFiles& files) {
+// Adds what one block of the authorities' file holds; false if it is none of what belongs there.
+bool add_block(X509_STORE* store, const PemBlock& block) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(block.bytes.data());
+  const auto size = static_cast<long>(block.bytes.size());
+  if (block.kind == PEM_STRING_X509_CRL) {
+    const std::unique_ptr<X509_CRL, decltype(&::X509_CRL_free)> list(
+        ::d2i_X509_CRL(nullptr, &bytes, size), ::X509_CRL_free);
+    return list && ::X509_STORE_add_crl(store, list.get()) == 1;
+  }
+  const bool has_trust = block.kind == PEM_STRING_X509_TRUSTED;
+  if (!has_trust && block.kind != PEM_STRING_X509 && block.kind != PEM_STRING_X509_OLD) {
+    return false;
+  }
+  const std::unique_ptr<X509, decltype(&::X509_free)> certificate(
+      has_trust ? ::d2i_X509_AUX(nullptr, &bytes, size) : ::d2i_X509(nullptr, &bytes, size),
+      ::X509_free);
+  return certificate && ::X509_STORE_add_cert(store, certificate.get()) == 1;
+}
+
+// Lists of revoked certificates lie in the file of the authorities, if there are any. Whether there
+// are must not be in doubt: a list that is damaged would let in whom it names.
+Result<void> use_authority(SSL_CTX* context, const CertificateFiles& files) {
+  const std::string path = files.authority.string();
+  const auto unfit = [&](const std::string& what) {
+    ::ERR_clear_error();
+    return Error{ErrorCode::kConfig,
+                 fmt::format("the file of authorities '{}' {}", path, what)};
+  };
+  const auto text = read_file(files.authority);
+  if (!text) {
+    return Error{text.error().code, "the file of authorities cannot be read: " +
+                                        text.error().message};
+  }
+  const auto blocks = pem_blocks(*text);
+  if (!blocks) {
+    return unfit("is damaged, and who was revoked cannot be told, " + blocks.error().message +
+                 ": copy it anew");
+  }
   X509_STORE* const store = ::SSL_CTX_get_cert_store(context);
-  X509_LOOKUP* const lookup = ::X509_STORE_add_lookup(store, ::X509_LOOKUP_file());
-  const int lists =
-      ::X509_load_crl_file(lookup, files.authority.c_str(), X509_FILETYPE_PEM);
-  ::ERR_clear_error();
+  std::size_t lists = 0;
+  for (const PemBlock& block : *blocks) {
+    if (!add_block(store, block)) {
+      return unfit(fmt::format("holds something ({}) that is neither a certificate nor a list of "
+                               "revoked ones: copy it anew, or take that out",
+                               shown_text(block.kind)));
+    }
+    lists += block.kind == PEM_STRING_X509_CRL ? 1U : 0U;
+  }
+  if (lists == blocks->size()) return unfit("holds no certificate (PEM)");
   if (lists > 0) ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+  return {};
 }
 
 Result<void> use_own(SSL_CTX* context, const CertificateFiles& files) {
@@ -97,14 +145,6 @@ Result<void> use_own(SSL_CTX* context, const CertificateFiles& files) {
   if (::SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
     return certificate_file_error(files.key, "private key of the certificate");
   }
-  return {};
-}
-
-Result<void> use_authority(SSL_CTX* context, const CertificateFiles& files) {
-  if (::SSL_CTX_load_verify_file(context, files.authority.c_str()) != 1) {
-    return certificate_file_error(files.authority, "authority's certificate");
-  }
-  check_revocation(context, files);
   return {};
 }
 

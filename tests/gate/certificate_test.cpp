@@ -326,4 +326,42 @@ TEST_CASE("what others have put into an authority's file stays when it revokes")
   CHECK(good.both_in());
 }
 
+TEST_CASE("an authority's file is used whole or not at all: no list in it is passed over") {
+  const Office office;
+  REQUIRE(revoke_certificate(office.folder.path(), "node1"));
+  const std::filesystem::path path = office.folder / "ca.pem";
+  const std::string whole = text_of(path);
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(path, std::ios::trunc) << text;
+    const auto loaded = GateCredentials::load(office.files("head"), GateRole::kMaster);
+    REQUIRE_FALSE(loaded);
+    CHECK(loaded.error().message.find(path.string()) != std::string::npos);
+    return loaded.error().code;
+  };
+  const std::string begin = "-----BEGIN X509 CRL-----\n", end = "-----END X509 CRL-----\n";
+  const std::size_t place = whole.find(begin);
+  REQUIRE(place != std::string::npos);
+  const auto without = [&](std::size_t from, std::size_t size) {
+    return whole.substr(0, from) + whole.substr(from + size);
+  };
+  CHECK(refused(without(place, begin.size())) == ErrorCode::kConfig);
+  CHECK(refused(without(place, 7)) == ErrorCode::kConfig);
+  CHECK(refused(without(place + 8, 1)) == ErrorCode::kConfig);
+  CHECK(refused(without(place + 12, 5)) == ErrorCode::kConfig);
+  CHECK(refused(without(place + begin.size() + 9, 1)) == ErrorCode::kConfig);
+  CHECK(refused(without(whole.find(end), end.size())) == ErrorCode::kConfig);
+  CHECK(refused(whole.substr(place + begin.size(), 65) + whole) == ErrorCode::kConfig);
+  CHECK(refused(whole.substr(place)) == ErrorCode::kConfig);
+  CHECK(refused("") == ErrorCode::kConfig);
+  // Comments, and ends of lines of another system, are no damage.
+  std::string other = "An authority\n============\n" + whole + "\n# the end\n";
+  for (std::size_t i = 0; (i = other.find('\n', i)) != std::string::npos; i += 2) {
+    other.insert(i, 1, '\r');
+  }
+  std::ofstream(path, std::ios::trunc) << "\xEF\xBB\xBF" << other;
+  Sides sides(office.load("head", GateRole::kMaster), office.load("node1", GateRole::kWorker));
+  sides.run(100000);
+  CHECK(ended(*sides.listener).message.find("revoked") != std::string::npos);
+}
+
 }  // namespace speedo
