@@ -65,24 +65,30 @@ bool GateConnection::read_local(Instant now) {
   return end == ReadEnd::kMore;
 }
 
-bool GateConnection::is_stalled(std::size_t before, Instant now) {
-  const std::size_t left = link_.to_network().size();
-  if (left < kGateBufferBytes) {
-    stalled_at_.reset();
-    return false;
+// What CAF holds for a peer has no limit, and is more than is seen here: a peer that takes a little
+// now and then makes room that CAF fills at once.
+bool GateConnection::is_stalled(bool was_full, Instant now) {
+  const bool is_full = link_.to_network().size() >= kGateBufferBytes;
+  if (was_full || is_full) {
+    if (!full_since_) full_since_ = now;
+    full_at_ = now;
+  } else if (full_since_ && now - full_at_ >= kGateRelief) {
+    full_since_.reset();
   }
-  if (!stalled_at_ || left < before) stalled_at_ = now;
-  return now - *stalled_at_ >= kGateStall;
+  // This process may have been stopped: what is not full any more may be none's fault but its own.
+  return is_full && now - *full_since_ >= kGateStall;
 }
 
 std::optional<Instant> GateConnection::deadline() const {
   const auto of_link = link_.deadline();
-  if (!stalled_at_) return of_link;
-  const Instant of_stall = *stalled_at_ + kGateStall;
+  if (!full_since_) return of_link;
+  const Instant of_stall = *full_since_ + kGateStall;
   return of_link ? std::min(*of_link, of_stall) : of_stall;
 }
 
 bool GateConnection::service(Instant now) {
+  // It has been since the last time.
+  const bool was_full = link_.to_network().size() >= kGateBufferBytes;
   link_.pass_time(now);
   for (int i = 0; i < kReadsAtOnce && read_network(now); ++i) {
   }
@@ -91,8 +97,7 @@ bool GateConnection::service(Instant now) {
   // CAF's own end may be closed already; then there is nobody to tell.
   if (has_local() && !link_.was_cut()) write_some(local(), link_.to_local());
   if (link_.state() == GateLink::State::kEnded) return true;
-  const std::size_t before = link_.to_network().size();
-  if (!write_some(network(), link_.to_network()) || is_stalled(before, now)) {
+  if (!write_some(network(), link_.to_network()) || is_stalled(was_full, now)) {
     network_gone_ = true;
     link_.network_ended();
     return true;

@@ -39,8 +39,8 @@ class GateConnection {
  private:
   bool read_network(Instant now);
   bool read_local(Instant now);
-  // Whether the peer takes nothing of a full buffer, for too long.
-  bool is_stalled(std::size_t before, Instant now);
+  // Whether the peer takes too little of what is held for it, for too long.
+  bool is_stalled(bool was_full, Instant now);
   // Writes from the front of `buffer`; false if the other side is gone.
   static bool write_some(int socket, std::string& buffer);
 
@@ -50,7 +50,9 @@ class GateConnection {
   const PeerAddress address_;
   bool said_all_ = false;  // nothing more is sent to the network
   bool network_gone_ = false;
-  std::optional<Instant> stalled_at_;  // what is to be sent is at its limit, and stays there
+  // What is to be sent is at its limit, again and again without kGateRelief between.
+  std::optional<Instant> full_since_;
+  Instant full_at_{0};  // the last time
 };
 
 }  // namespace speedo

@@ -20,8 +20,10 @@ namespace speedo {
 // take what it is sent at the end.
 inline constexpr std::chrono::milliseconds kAdmissionPatience{5000};
 inline constexpr std::chrono::milliseconds kGateFarewell{1000};
-// A peer that takes nothing for so long, while so much is held for it, is given up.
+// A peer that for so long takes less than there is for it is given up; who for kGateRelief has less
+// to take than kGateBufferBytes has caught up.
 inline constexpr std::chrono::seconds kGateStall{30};
+inline constexpr std::chrono::seconds kGateRelief{1};
 // What is held for one side before the other is not read any more.
 inline constexpr std::size_t kGateBufferBytes = std::size_t{64} << 10U;
 

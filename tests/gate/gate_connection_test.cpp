@@ -1,0 +1,126 @@
+// A connection of a gate with sockets of this process, and a clock of the test's.
+#include "gate/gate_connection.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <sys/socket.h>
+
+#include "support/catch.hpp"
+
+#include "admission_sides.hpp"
+#include "basp_bytes.hpp"
+
+namespace speedo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kSocketBytes = 4096;  // few, so that what is not taken shows
+
+GateLink link_of(bool from_server, Instant now) {
+  std::string greeting;
+  const test::Credentials none = GateCredentials::none();
+  auto admission = from_server
+                       ? Admission::call(none, {test::kSpoken, GateRole::kWorker, "h"}).value()
+                       : Admission::listen(none, test::kSpoken, greeting).value();
+  return GateLink(std::move(admission), greeting, [from_server](const AdmittedPeer&) {
+    return BaspRules{.from_server = from_server,
+                     .application = test::kCafApplication,
+                     .messages = {"speedo::HelloMessage"}};
+  }, now);
+}
+
+// A gate's connection to a peer that does with its socket what the test says, and CAF behind it.
+class Connected {
+ public:
+  Connected() {
+    SocketPair network = make_socket_pair().value(), local = make_socket_pair().value();
+    const int size = kSocketBytes;
+    ::setsockopt(network.gate->get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+    peer_ = std::move(network.caf);
+    caf_ = std::move(local.caf);
+    connection_ = std::make_unique<GateConnection>(std::move(network.gate), link_of(false, now_),
+                                                   PeerAddress{"a peer", "h"});
+    GateLink caller = link_of(true, now_);
+    for (int i = 0; i < 4; ++i) {
+      REQUIRE_FALSE(connection_->service(now_));
+      caller.from_network(take(kSocketBytes), now_);
+      say(std::exchange(caller.to_network(), {}));
+    }
+    connection_->give_local(std::move(local.gate));
+    say(test::client_handshake('w'));
+    REQUIRE_FALSE(connection_->service(now_));
+    REQUIRE_FALSE(connection_->link().deadline());
+  }
+
+  // What the peer takes, at most.
+  std::string take(std::size_t bytes) {
+    std::string taken(bytes, '\0');
+    const ssize_t got = ::recv(peer_->get(), taken.data(), bytes, MSG_DONTWAIT);
+    taken.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return taken;
+  }
+  void say(const std::string& bytes) {
+    REQUIRE(::send(peer_->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+            static_cast<ssize_t>(bytes.size()));
+  }
+  // As CAF does: whatever room there is, it has more.
+  void fill() {
+    const std::string much(kGateBufferBytes, 'x');
+    while (::send(caf_->get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+    }
+  }
+  bool goes_on(milliseconds time) {
+    now_ += time;
+    return !connection_->service(now_);
+  }
+  Instant now() const { return now_; }
+
+ private:
+  Instant now_{std::chrono::hours{1}};
+  std::unique_ptr<Descriptor> peer_, caf_;
+  std::unique_ptr<GateConnection> connection_;
+};
+
+}  // namespace
+
+TEST_CASE("a peer that takes a little of much, now and then, is given up after a while") {
+  for (const std::size_t piece : {0, 1000, 100000}) {
+    INFO(piece);
+    Connected connected;
+    const Instant begun = connected.now();
+    bool stays = true;
+    while (stays && connected.now() < begun + 3 * kGateStall) {
+      for (int i = 0; i < 20 && stays; ++i) {
+        connected.fill();
+        stays = connected.goes_on(milliseconds{5});
+      }
+      // All that is on its way by now.
+      for (std::size_t taken = 0; stays && taken < piece;) {
+        const std::size_t size = connected.take(piece - taken).size();
+        taken += size;
+        stays = connected.goes_on(milliseconds{1});
+        if (size == 0) break;
+      }
+    }
+    CHECK_FALSE(stays);
+    CHECK(connected.now() >= begun + kGateStall);
+    CHECK(connected.now() < begun + kGateStall + seconds{2});
+  }
+}
+
+TEST_CASE("a peer that takes all at last has its time anew") {
+  Connected connected;
+  for (int round = 0; round < 3; ++round) {
+    connected.fill();
+    REQUIRE(connected.goes_on(milliseconds{0}));
+    REQUIRE(connected.goes_on(kGateStall - seconds{1}));
+    while (!connected.take(kGateBufferBytes).empty()) REQUIRE(connected.goes_on(milliseconds{0}));
+    REQUIRE(connected.goes_on(kGateRelief));
+  }
+}
+
+}  // namespace speedo
