@@ -84,6 +84,8 @@ caf::behavior MasterActor::working() {
 
 void MasterActor::tick() {
   compat::send_after(this, kTickInterval, TickMessage{});
+  std::erase_if(status_answered_,
+                [&](const auto& each) { return now() - each.second >= kStatusPause; });
   if (finished_at_) return end_when_alone();
   work_->watch(now(), [notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
     notify(event_of_watch(seen));
@@ -106,10 +108,14 @@ void MasterActor::report_status() {
   hooks_.on_status(session_->status());
 }
 
-// Whoever asks is not a peer: nothing is remembered of it.
+// Whoever asks is not a peer: of its process, whatever number of askers it has, is remembered when
+// it was answered.
 void MasterActor::answer_status(const StatusRequestMessage& message) {
   const auto asker = caf::actor_cast<caf::actor>(current_sender());
   if (!asker || !session_ || message.protocol != kProtocolVersion) return;
+  const auto [last, is_first] = status_answered_.try_emplace(asker.node(), now());
+  if (!is_first && now() - last->second < kStatusPause) return;
+  last->second = now();
   const StatusMessages answer = to_messages(session_->status());
   tell(this, asker, answer.job);
   for (const WorkerStatusMessage& row : answer.workers) tell(this, asker, row);
@@ -138,16 +144,22 @@ std::optional<PeerId> MasterActor::sender() {
   return found == peer_of_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// A peer is known by its actor's address, which lasts as long as its process.
+// A peer is known by its actor's address, which lasts as long as its process. It trains or merges a
+// shard, not both: a hello in the other capacity ends the earlier one.
 void MasterActor::take_hello(const HelloMessage& message) {
   const auto actor = caf::actor_cast<caf::actor>(current_sender());
   if (!actor) return;
   if (PartPeers::is_part(message)) {
     if (finished_at_) return turn_away(actor);
+    const auto before = sender();
+    if (before && !parts_.has(*before)) {
+      take(master_event::PeerLost{*before, "it would merge a shard now"});
+    }
     return parts_.greet(meet(actor), message, work_->part_terms());
   }
   const PeerId peer = meet(actor);
   if (finished_at_) return turn_away(actor);
+  parts_.lose(peer, "it would train now");
   take(master_event::Hello{peer, clipped(message)});
 }
 
@@ -297,7 +309,10 @@ void MasterActor::execute(const master_command::Note& command) {
 void MasterActor::execute(const master_command::Finish& command) {
   failure_ = command.error;
   finished_at_ = now();
-  parts_.for_each([this](PeerId peer) { turn_away(peers_.at(peer)); });
+  parts_.for_each([this](PeerId peer) {
+    const auto found = peers_.find(peer);
+    if (found != peers_.end()) turn_away(found->second);
+  });
   report_progress();
   report_status();
   // Not at once: the events of this batch are still being handled.

@@ -93,6 +93,7 @@ class MasterActor : public ActorBase {
   bool training_reported_ = false;
   Instant reachable_until_{0};
   std::optional<Instant> status_reported_at_;
+  std::map<caf::node_id, Instant> status_answered_;  // the latest
   std::optional<Instant> finished_at_;
   std::optional<Error> failure_;
 };

@@ -34,6 +34,7 @@ struct StatusClient::Impl {
         gate(std::move(gate_in)) {}
 
   Result<void> connect();
+  Result<JobStatus> ask();
   Result<JobStatus> receive();
 
   const Address address;
@@ -44,6 +45,7 @@ struct StatusClient::Impl {
   Connector connector{system, *gate};
   caf::scoped_actor self{system};
   caf::actor master;  // null while there is no connection
+  Instant answered_at = Instant{0} - kStatusPause;
 };
 
 StatusClient::StatusClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -99,11 +101,16 @@ Result<JobStatus> StatusClient::Impl::receive() {
   }
 }
 
-Result<JobStatus> StatusClient::ask() {
-  if (!impl_->master) SPEEDO_TRY(impl_->connect());
-  auto status = impl_->receive();
-  if (!status) impl_->master = nullptr;
+// A master gives no second answer so soon after the first.
+Result<JobStatus> StatusClient::Impl::ask() {
+  if (!master) SPEEDO_TRY(connect());
+  while (steady_clock().now() < answered_at + kStatusPause) real_platform().sleep(kPoll);
+  auto status = receive();
+  answered_at = steady_clock().now();
+  if (!status) master = nullptr;
   return status;
 }
+
+Result<JobStatus> StatusClient::ask() { return impl_->ask(); }
 
 }  // namespace speedo

@@ -1,6 +1,7 @@
 #pragma once
 
 // Messages on their way to and from another process: none is too long.
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <tuple>
@@ -17,6 +18,10 @@ namespace speedo {
 
 // Of a message for CAF's own: who sends, who receives, which type.
 inline constexpr std::size_t kFramingBytes = 512;
+
+// Who asks a master how its job stands is answered at most so often, and asks no more often: what
+// an answer takes is held for whoever does not read it.
+inline constexpr std::chrono::milliseconds kStatusPause{100};
 
 // At most so many bytes does the content of a message take when it travels.
 template <WireMessage Message>

@@ -101,11 +101,10 @@ void WorkerActor::take_connection(const Result<caf::actor>& master) {
     return take(worker_event::Connected{});
   }
   const Error& error = master.error();
-  if (is_transient(error.code)) return take(worker_event::ConnectFailed{error.message});
-  // The other side was found and turned us away: its CAF in place of its master.
-  take(worker_event::Connected{});
-  take(worker_event::Refused{
-      RefusedMessage{static_cast<std::uint32_t>(error.code), error.message}});
+  worker_event::ConnectFailed failed{error.message};
+  // Who turned away whom, or what this side lacks, is said by the error.
+  if (!is_transient(error.code)) failed.for_good = error.code;
+  take(failed);
 }
 
 void WorkerActor::drop_master() {

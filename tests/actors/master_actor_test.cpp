@@ -8,6 +8,8 @@
 
 #include <speedo/base/limits.hpp>
 
+#include "actors/wire.hpp"
+
 #include "master_under_test.hpp"
 
 namespace speedo {
@@ -87,6 +89,57 @@ TEST_CASE("another protocol and another model are refused with a reason") {
   REQUIRE(turned_away);
   CHECK(static_cast<ErrorCode>(turned_away->code) == ErrorCode::kMismatch);
   CHECK(master.session->progress().workers_alive == 0);
+}
+
+TEST_CASE("who says hello as a worker and as a merger of a shard is the later one of the two") {
+  Master master;
+  master.work.parts = MasterWork::PartTerms{
+      .desk = std::make_shared<PartDesk>(real_platform()),
+      .parts = 2,
+      .welcome = {}};
+  master.begin();
+  test::Peer peer(master.quiet), other(master.quiet);
+  join(master, peer);
+  const HelloMessage as_part{.name = "h/1/0", .device = "shard:2"};
+  peer.tell(master.actor, as_part);
+  const auto welcome = peer.take<WelcomeMessage>();
+  REQUIRE(welcome);
+  CHECK(welcome->part == 2);
+  CHECK(master.session->progress().workers_alive == 0);
+  // The session refuses the earlier worker no more, and the master still ends as it should.
+  peer.tell(master.actor, HelloMessage{.name = "h/1/0", .device = "cpu"});
+  REQUIRE(peer.take<WelcomeMessage>());
+  peer.tell(master.actor, ReadyMessage{.worker = 1, .model_high = 1, .model_low = 1});
+  REQUIRE(peer.take<RefusedMessage>());
+  other.tell(master.actor, as_part);
+  REQUIRE(other.take<WelcomeMessage>());
+  master.stop = "enough";
+  master.quiet.pass(kTickInterval);
+  CHECK(other.take<StopMessage>());
+  other.die();
+  REQUIRE(master.ends());
+  CHECK_FALSE(master.end.broken());
+}
+
+TEST_CASE("who asks how the job stands without end is answered from time to time") {
+  Master master;
+  master.begin();
+  test::Peer asker(master.quiet);
+  const auto answers = [&](int questions) {
+    int count = 0;
+    for (int i = 0; i < questions; ++i) {
+      asker.tell(master.actor, StatusRequestMessage{});
+      while (asker.take<JobStatusMessage>()) ++count;
+    }
+    return count;
+  };
+  CHECK(answers(100) == 1);
+  master.quiet.pass(kStatusPause / 2);
+  CHECK(answers(100) == 0);
+  for (int i = 0; i < 3; ++i) {
+    master.quiet.pass(kStatusPause);
+    CHECK(answers(100) == 1);
+  }
 }
 
 TEST_CASE("messages of somebody who never said hello change nothing") {

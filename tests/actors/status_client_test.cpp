@@ -22,6 +22,7 @@ TEST_CASE("Whoever asks a master is told of its workers, and disturbs nothing") 
   REQUIRE(status);
   CHECK(status->workers.empty());
   CHECK_FALSE(status->progress.training);
+  for (int i = 0; i < 3; ++i) CHECK(client.ask());  // at once, each time
 
   StopSwitch stop;
   auto workers = cluster.start_worker(address, 2, &stop);

@@ -95,6 +95,7 @@ class ScriptedMasterWork : public MasterWork {
   void watch(Instant /*now*/, std::function<void(Result<void>)> /*seen*/) override {}
   void erase_worker(WorkerId worker) override { erased.push_back(worker); }
   void stop_waiting() override { stopped_waiting = true; }
+  const PartTerms* part_terms() const override { return parts ? &*parts : nullptr; }
 
   std::vector<MergeOrder> merges;
   std::vector<std::pair<std::uint32_t, std::function<void(Result<Version>)>>> stages;
@@ -104,6 +105,7 @@ class ScriptedMasterWork : public MasterWork {
   std::vector<WorkerId> erased;
   bool tests_stopped = false;
   bool stopped_waiting = false;
+  std::optional<PartTerms> parts;
 };
 
 class ScriptedWorkerWork : public WorkerWork {

@@ -39,7 +39,10 @@ struct RunReport {
 
 namespace worker_event {
 struct Connected {};
-struct ConnectFailed { std::string reason; };
+struct ConnectFailed {
+  std::string reason;
+  std::optional<ErrorCode> for_good = {};  // another attempt would end the same way
+};
 struct MasterLost { std::string reason; };
 struct Welcome { WelcomeMessage message; };
 struct Refused { RefusedMessage message; };

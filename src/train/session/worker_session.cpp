@@ -118,7 +118,9 @@ void WorkerSession::Impl::handle(const worker_event::Connected& /*event*/) {
 }
 
 void WorkerSession::Impl::handle(const worker_event::ConnectFailed& event) {
-  if (state_ == State::kConnecting) back_off(event.reason);
+  if (state_ != State::kConnecting) return;
+  if (!event.for_good) return back_off(event.reason);
+  exit(Error{*event.for_good, clip_text(event.reason)});
 }
 
 void WorkerSession::Impl::handle(const worker_event::MasterLost& event) {
