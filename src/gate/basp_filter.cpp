@@ -160,6 +160,7 @@ Result<BaspFilter::Fate> BaspFilter::judge_handshake(const Header& header,
 Result<BaspFilter::Fate> BaspFilter::judge_message(const Header& header,
                                                    std::string_view payload) {
   if (header.data != kAsynchronous) return basp_error("a request, or an answer to one");
+  if (header.target == 0) return basp_error("a message to no actor");
   if (!payload.starts_with(kMessageStart)) return basp_error("a message that was forwarded");
   payload.remove_prefix(kMessageStart.size());
   const auto type = take_text(payload);
@@ -191,7 +192,12 @@ Result<BaspFilter::Fate> BaspFilter::judge_note(const Header& header,
                        payload.substr(kNodeBytes, kNodeBytes) == own_node_;
   if (!of_peer) return basp_error("a note in the name of another node, or to another");
   payload.remove_prefix(2 * kNodeBytes);
-  if (header.operation == kMonitor) {
+  const bool is_end = header.operation == kDown;
+  // Else CAF closes the connection, without a word.
+  if (header.data != 0 || (is_end && (header.source == 0 || header.target != 0))) {
+    return basp_error("a note that is none of CAF's");
+  }
+  if (!is_end) {
     if (!payload.empty()) return basp_error("a note that is too long");
     return Fate::kPass;
   }
@@ -209,7 +215,8 @@ Result<BaspFilter::Fate> BaspFilter::judge(const Header& header, std::string_vie
     case kDown:
       return judge_note(header, payload);
     case kHeartbeat:
-      return Fate::kPass;
+      if (header.data == 0 && header.source == 0 && header.target == 0) return Fate::kPass;
+      return basp_error("a heartbeat with more than it has");
     default:
       return judge_handshake(header, payload);
   }

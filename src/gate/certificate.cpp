@@ -8,6 +8,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "base/shown_text.hpp"
+
 namespace speedo {
 namespace {
 
@@ -34,7 +36,7 @@ std::string Certificate::common_name() const {
   char text[256] = {};
   const int size = ::X509_NAME_get_text_by_NID(::X509_get_subject_name(get()), NID_commonName,
                                                text, sizeof(text));
-  return std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  return shown_text({text, size > 0 ? static_cast<std::size_t>(size) : 0});
 }
 
 bool Certificate::is_for(GateRole role) const {

@@ -24,7 +24,7 @@ class Certificate {
       : certificate_(std::move(certificate)) {}
 
   std::string bytes() const;  // DER
-  std::string common_name() const;
+  std::string common_name() const;  // to be shown: whoever made it chose its letters
   bool is_for(GateRole role) const;
   bool stands_for(const std::string& host) const;  // a name, or an address in numbers
   bool is_issued_by(const Certificate& authority) const;

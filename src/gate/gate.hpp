@@ -19,6 +19,8 @@
 
 namespace speedo {
 
+class GateConnection;
+
 struct GateOptions {
   GateRole role = GateRole::kWorker;  // ours
   GateFiles files;                    // none: GateMode::kOpen
@@ -84,6 +86,7 @@ class Gate {
  private:
   class Loop;
   explicit Gate(std::unique_ptr<Loop> loop);
+  Result<GateCall> hand_over(std::unique_ptr<GateConnection> made);
   const std::unique_ptr<Loop> loop_;
 };
 

@@ -23,7 +23,7 @@ struct GateCounts {
 };
 std::string to_text(const GateCounts& counts);
 
-// Which of the lines about peers that are turned away are written: few of many.
+// Which of the lines about peers that come are written: few of many.
 // Thread safety: one thread.
 class AuditPacer {
  public:

@@ -13,6 +13,7 @@
 
 #include <speedo/base/limits.hpp>
 
+#include "base/descriptor_fault.hpp"
 #include "gate/gate_loop.hpp"
 
 namespace speedo {
@@ -72,6 +73,12 @@ Result<void> go_in(const CallTarget& target, GateConnection& connection) {
   return target.error(link.fault()->message, link.fault()->code);
 }
 
+int count_from(const addrinfo* address) {
+  int count = 0;
+  for (; address != nullptr; address = address->ai_next) ++count;
+  return count;
+}
+
 bool is_final(ErrorCode code) {
   return code == ErrorCode::kRefused || code == ErrorCode::kMismatch;
 }
@@ -83,10 +90,11 @@ Result<std::unique_ptr<GateConnection>> Gate::Loop::connect(const std::string& h
                                                             const addrinfo& address,
                                                             const CallLimits& limits) {
   const CallTarget target{host, port, limits.stop, limits.clock, limits.deadline};
+  const CallTarget reached{host, port, limits.stop, limits.clock, limits.reached_by};
   auto socket = std::make_unique<Descriptor>(::socket(
       address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
-  if (socket->get() < 0) return target.error(std::strerror(errno));
-  SPEEDO_TRY(connect_socket(target, socket->get(), address));
+  if (socket->get() < 0) return target.error(descriptor_fault(errno));
+  SPEEDO_TRY(connect_socket(reached, socket->get(), address));
   send_at_once(socket->get());
   SPEEDO_ASSIGN(auto admission,
                 Admission::call(credentials(), {.protocol = options_.protocol,
@@ -107,26 +115,38 @@ Result<GateCall> Gate::call(const std::string& host, std::uint16_t port,
     return Error{found.error().code,
                  fmt::format("master {}:{}: {}", host, port, found.error().message)};
   }
-  const Loop::CallLimits limits{stop, *tools.clock, tools.clock->now() + kConnectionTimeout};
+  Loop::CallLimits limits{stop, *tools.clock, tools.clock->now() + kConnectionTimeout, {}};
   Error last{ErrorCode::kUnavailable,
              fmt::format("master {}:{}: no address of that host can be used", host, port)};
   for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
+    // One that is silent leaves their share of the time to those behind it.
+    const Instant now = tools.clock->now();
+    limits.reached_by = now + (limits.deadline - now) / count_from(each);
     int finals = 0;
     for (int attempt = 0; attempt < kAttemptsMax && finals < 2; ++attempt) {
       auto made = loop_->connect(host, port, *each, limits);
-      if (made) {
-        SPEEDO_ASSIGN(SocketPair pair, make_socket_pair());
-        (*made)->give_local(std::move(pair.gate));
-        auto alive = loop_->adopt(std::move(*made));
-        return GateCall{std::move(pair.caf), std::move(alive)};
-      }
+      if (made) return hand_over(std::move(*made));
       last = made.error();
       if (is_final(last.code)) ++finals;
       if (!is_final(last.code) && finals == 0) break;
+      // What refuses us may have been given another key, and we with it.
+      if (finals == 1) loop_->reload_now();
     }
     if (finals == 2) return last;
   }
   return last;
+}
+
+// Gives CAF its end of a connection that was made.
+Result<GateCall> Gate::hand_over(std::unique_ptr<GateConnection> made) {
+  auto pair = make_socket_pair();
+  if (!pair) {
+    return Error{ErrorCode::kUnavailable,
+                 fmt::format("master {}: {}", made->address().text, pair.error().message)};
+  }
+  made->give_local(std::move(pair->gate));
+  auto alive = loop_->adopt(std::move(made));
+  return GateCall{std::move(pair->caf), std::move(alive)};
 }
 
 }  // namespace speedo

@@ -23,9 +23,10 @@ FileStamps::FileStamps(const GateFiles& files) {
        {files.token, files.certificates.certificate, files.certificates.key,
         files.certificates.authority}) {
     struct stat status {};
-    const bool there =
-        !path.empty() && ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-    stamps_.push_back(there ? fmt::format("{} {} {} {}", status.st_ino, status.st_size,
+    const bool exists = !path.empty() && ::stat(path.c_str(), &status) == 0;
+    const bool is_file = exists && S_ISREG(status.st_mode);
+    if (exists && !is_file && not_a_file_.empty()) not_a_file_ = path.string();
+    stamps_.push_back(is_file ? fmt::format("{} {} {} {}", status.st_ino, status.st_size,
                                           status.st_ctim.tv_sec, status.st_ctim.tv_nsec)
                             : "none");
   }

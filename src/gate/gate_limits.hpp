@@ -26,9 +26,12 @@ class FileStamps {
   FileStamps() = default;
   explicit FileStamps(const GateFiles& files);
   bool operator==(const FileStamps&) const = default;
+  // The first that is there and is no file: to read a pipe may take for ever. Empty: none.
+  const std::string& not_a_file() const { return not_a_file_; }
 
  private:
   std::vector<std::string> stamps_;
+  std::string not_a_file_;
 };
 
 }  // namespace speedo

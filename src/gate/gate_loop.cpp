@@ -13,6 +13,8 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/base/thread_name.hpp>
 
@@ -235,12 +237,34 @@ void Gate::Loop::end_silent(Instant now) {
   }
 }
 
+void Gate::Loop::reload_now() {
+  if (credentials()->mode() == GateMode::kOpen) return;
+  std::promise<void> done;
+  post([this, &done] {
+    read_files_again();
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
 void Gate::Loop::reload(Instant now) {
   if (now - reloaded_ < kReloadInterval || credentials()->mode() == GateMode::kOpen) return;
   reloaded_ = now;
+  read_files_again();
+}
+
+Result<std::shared_ptr<const GateCredentials>> Gate::Loop::load_again(
+    const FileStamps& stamps) const {
+  if (stamps.not_a_file().empty()) return GateCredentials::load(options_.files, options_.role);
+  return Error{ErrorCode::kConfig,
+               fmt::format("'{}' is no regular file; what is none is read at the start only",
+                           stamps.not_a_file())};
+}
+
+void Gate::Loop::read_files_again() {
   FileStamps stamps(options_.files);
   if (stamps == stamps_) return;
-  auto loaded = GateCredentials::load(options_.files, options_.role);
+  auto loaded = load_again(stamps);
   if (!loaded) {
     // Tried again: what was in the way may go while the files stay as they are.
     if (refused_ == stamps) return;

@@ -31,6 +31,8 @@ class Gate::Loop {
   GateCounts counts() const;
 
   void bear_silence(std::chrono::milliseconds silence);
+  // Credentials that have changed count when it returns. Requires: not on the loop's thread.
+  void reload_now();
   void listen(ListeningSocket socket, Arrive arrive);
   void stop_listening();
   // Connects and is let in. Blocking, on the caller's thread. Errors: as Gate::call().
@@ -38,6 +40,7 @@ class Gate::Loop {
     const std::atomic<bool>& stop;
     const Clock& clock;
     Instant deadline;
+    Instant reached_by;  // the address must have answered by then
   };
   Result<std::unique_ptr<GateConnection>> connect(const std::string& host, std::uint16_t port,
                                                   const addrinfo& address,
@@ -71,6 +74,8 @@ class Gate::Loop {
   void look_around(Instant now);
   void end_silent(Instant now);
   void reload(Instant now);
+  void read_files_again();
+  Result<std::shared_ptr<const GateCredentials>> load_again(const FileStamps& stamps) const;
 
   void accept_some(Instant now);
   bool accept_one(Instant now);
@@ -79,13 +84,13 @@ class Gate::Loop {
   void accept_again(Instant now);
   void watch_listener();
   void make_room(const std::string& host, Instant now);
-  bool displace(const std::function<bool(const Member&)>& is_one, std::size_t most, Instant now);
+  void displace(const std::function<bool(const Member&)>& is_one, std::size_t most, Instant now);
   void welcome(std::unique_ptr<Descriptor> socket, PeerAddress address, Instant now);
 
   void enter(Member member, Instant now);
   void service(std::uint64_t id, Instant now);
   void watch(std::uint64_t id, Member& member);
-  void admit(Member& member);
+  void admit(Member& member, Instant now);
   void note_end(Member& member, Instant now);
   void note(std::uint64_t GateCounts::* count, const Member& member, std::string_view why,
             Instant now);
@@ -105,6 +110,7 @@ class Gate::Loop {
   Members members_;
   std::uint64_t next_id_ = 1;
   AuditPacer pacer_;
+  AuditPacer admitted_pacer_;  // strangers must not leave out who was let in
   FileStamps stamps_;                   // of what was read
   std::optional<FileStamps> refused_;   // of what could not be, and was said
   Instant looked_around_{}, reloaded_{}, warned_{};

@@ -85,23 +85,26 @@ void Gate::Loop::shed_one(Instant now) {
   counts_.displaced += accepted >= 0 ? 1U : 0U;
 }
 
-// Displaces the oldest if there are more than `most` of them; whether it did.
-bool Gate::Loop::displace(const std::function<bool(const Member&)>& is_one, std::size_t most,
+// Displaces the oldest if there are more than `most` of them.
+void Gate::Loop::displace(const std::function<bool(const Member&)>& is_one, std::size_t most,
                           Instant now) {
   const auto counted = [&](const auto& each) { return each.second.came && is_one(each.second); };
-  if (static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), counted)) <= most) {
-    return false;
+  const auto are_too_many = [&] {
+    return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), counted)) >
+           most;
+  };
+  while (are_too_many()) {
+    // One that has said its word meanwhile is none of them any more: the next one is looked at.
+    const std::uint64_t oldest = std::find_if(members_.begin(), members_.end(), counted)->first;
+    service(oldest, now);
+    const auto found = members_.find(oldest);
+    if (found == members_.end() || !counted(*found)) continue;
+    if (!found->second.end_noted) {
+      note(&GateCounts::displaced, found->second, "made room for newer connections", now);
+    }
+    members_.erase(found);
+    return;
   }
-  // One that has said its word meanwhile is none of them any more.
-  const std::uint64_t oldest = std::find_if(members_.begin(), members_.end(), counted)->first;
-  service(oldest, now);
-  const auto found = std::find_if(members_.begin(), members_.end(), counted);
-  if (found == members_.end()) return true;
-  if (!found->second.end_noted) {
-    note(&GateCounts::displaced, found->second, "made room for newer connections", now);
-  }
-  members_.erase(found);
-  return true;
 }
 
 void Gate::Loop::make_room(const std::string& host, Instant now) {
@@ -150,7 +153,7 @@ void Gate::Loop::service(std::uint64_t id, Instant now) {
   Member& member = found->second;
   bool over = member.connection->service(now);
   if (member.came && !member.let_in && member.connection->link().was_admitted()) {
-    admit(member);
+    admit(member, now);
     over = member.connection->service(now);
   }
   note_end(member, now);
@@ -160,11 +163,14 @@ void Gate::Loop::service(std::uint64_t id, Instant now) {
 }
 
 // Gives a peer that was let in a connection with CAF.
-void Gate::Loop::admit(Member& member) {
+void Gate::Loop::admit(Member& member, Instant now) {
   member.let_in = true;
+  const auto before = admitted_pacer_.admit(now);
+  const std::string others =
+      before.value_or(0) == 0 ? "" : fmt::format(" (and {} others before it)", *before);
   auto pair = make_socket_pair();
   if (!pair) {
-    SPEEDO_ERROR("Gate: {}", pair.error().message);
+    if (before) SPEEDO_ERROR("Gate: {}{}", pair.error().message, others);
     member.connection->link().network_ended();
     return;
   }
@@ -174,8 +180,10 @@ void Gate::Loop::admit(Member& member) {
     const std::lock_guard lock(mutex_);
     counts_.admitted += 1;
   }
-  SPEEDO_INFO("Gate: {}{} at {} is let in, by {}", name_of(link.peer().role), name,
-              member.connection->address().text, name_of(credentials()->mode()));
+  if (before) {
+    SPEEDO_INFO("Gate: {}{} at {} is let in, by {}{}", name_of(link.peer().role), name,
+                member.connection->address().text, name_of(credentials()->mode()), others);
+  }
   member.connection->give_local(std::move(pair->gate));
   arrive_(std::move(pair->caf));
 }

@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "base/descriptor_fault.hpp"
+
 namespace speedo {
 namespace {
 
@@ -78,7 +80,7 @@ Result<SocketPair> make_socket_pair() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return Error{ErrorCode::kFull,
-                 fmt::format("no socket for another connection: {}", std::strerror(errno))};
+                 fmt::format("no socket between gate and CAF: {}", descriptor_fault(errno))};
   }
   return SocketPair{std::make_unique<Descriptor>(ends[0]), std::make_unique<Descriptor>(ends[1])};
 }

@@ -41,7 +41,7 @@ std::string head(std::uint16_t version, std::uint8_t mode, std::uint8_t role,
 }
 
 std::string proof_of(std::string_view head, std::string_view greeting, const PreambleKey& key) {
-  return hmac_sha256(key.proof, std::string(greeting).append(head)).substr(0, kProofBytes);
+  return hmac_sha256(key.proof.reveal(), std::string(greeting).append(head)).substr(0, kProofBytes);
 }
 
 }  // namespace
@@ -61,8 +61,11 @@ std::optional<Greeting> decode_greeting(std::string_view bytes) {
 }
 
 PreambleKey preamble_key(std::string_view secret) {
-  return {.id = hkdf_sha256(secret, "", "speedo gate 1 key id", kKeyIdBytes),
-          .proof = hkdf_sha256(secret, "", "speedo gate 1 preamble", kHmacBytes)};
+  std::string proof = hkdf_sha256(secret, "", "speedo gate 1 preamble", kHmacBytes);
+  PreambleKey key{.id = hkdf_sha256(secret, "", "speedo gate 1 key id", kKeyIdBytes),
+                  .proof = Secret(proof)};
+  wipe(proof);
+  return key;
 }
 
 std::string encode(const Preamble& preamble, std::string_view greeting, const PreambleKey& key) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/base/secret.hpp>
 
 #include "gate/gate_names.hpp"
 
@@ -52,7 +53,7 @@ struct Preamble {
 // A key of the gates' mode: a token, or what stands for a certificate authority.
 struct PreambleKey {
   std::string id;     // kKeyIdBytes
-  std::string proof;  // under which proofs are made
+  Secret proof;       // under which proofs are made
 };
 PreambleKey preamble_key(std::string_view secret);
 

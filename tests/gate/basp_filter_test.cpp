@@ -113,7 +113,8 @@ TEST_CASE("a peer has as many actors as a process can have, and no more") {
   std::string out;
   const auto says = [&](std::uint64_t source) {
     out.clear();
-    return filter.pass(test::basp({.operation = 2, .data = test::kBaspAsync, .source = source},
+    return filter.pass(test::basp({.operation = 2, .data = test::kBaspAsync, .source = source,
+                                   .target = 6},
                                   test::basp_content("@<>+speedo::HelloMessage")),
                        out);
   };
@@ -136,6 +137,18 @@ TEST_CASE("every field of a message that is wrong cuts it") {
                                    std::uint64_t{1} << 63U}) {
     CHECK(is_cut(test::basp({.operation = 2, .data = data}, content)));  // a request, an answer
   }
+  CHECK(is_cut(test::basp({.operation = 2, .data = test::kBaspAsync, .source = 8}, content)));
+  for (const test::BaspHeader& header : {test::BaspHeader{.operation = 6, .data = 1},
+                                         test::BaspHeader{.operation = 6, .source = 8},
+                                         test::BaspHeader{.operation = 6, .target = 6}}) {
+    CHECK(is_cut(test::basp(header, "")));
+  }
+  const std::string nodes = test::basp_node('w') + test::basp_node('m');
+  const std::string ended = test::down_note('w', 'm', "\x03@<>").substr(BaspFilter::kHeaderBytes);
+  CHECK(is_cut(test::basp({.operation = 4, .data = 1, .target = 7}, nodes)));
+  CHECK(is_cut(test::basp({.operation = 5, .data = 1, .source = 8}, ended)));
+  CHECK(is_cut(test::basp({.operation = 5, .source = 8, .target = 6}, ended)));
+  CHECK(is_cut(test::basp({.operation = 5}, ended)));
   for (const std::size_t padding : {1, 2}) {
     std::string bytes = test::hello();
     bytes[padding] = '\1';

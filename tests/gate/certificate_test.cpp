@@ -364,4 +364,13 @@ TEST_CASE("an authority's file is used whole or not at all: no list in it is pas
   CHECK(ended(*sides.listener).message.find("revoked") != std::string::npos);
 }
 
+TEST_CASE("the name in a certificate begins no line of a log and moves no cursor") {
+  const std::shared_ptr<X509> made(::X509_new(), ::X509_free);
+  const std::string name("node\n[error] \x1b[2Jgone\0.", 22);
+  ::X509_NAME_add_entry_by_txt(::X509_get_subject_name(made.get()), "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>(name.data()),
+                               static_cast<int>(name.size()), -1, 0);
+  CHECK(Certificate(made).common_name() == "node?[error] ?[2Jgone?");
+}
+
 }  // namespace speedo

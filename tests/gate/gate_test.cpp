@@ -6,24 +6,33 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <speedo/base/limits.hpp>
 
+#include "base/log.hpp"
 #include "support/catch.hpp"
+#include "support/descriptor_limit.hpp"
 #include "support/free_port.hpp"
 #include "support/manual_clock.hpp"
+#include "support/silent_address.hpp"
 
 #include "admission_sides.hpp"
 #include "basp_bytes.hpp"
@@ -32,6 +41,7 @@ namespace speedo {
 namespace {
 
 using std::chrono::milliseconds;
+using test::Sides;
 
 const std::atomic<bool> kNoStop{false};
 
@@ -77,9 +87,11 @@ void write_to(int socket, const std::string& bytes) {
 // A gate that listens, and what it hands to CAF.
 class Port {
  public:
-  explicit Port(const GateFiles& files)
+  // `on_arrival`: on the gate's thread.
+  explicit Port(const GateFiles& files, const std::function<void()>& on_arrival = [] {})
       : gate_(Gate::create(options_of(GateRole::kMaster, files)).value()) {
-    port_ = gate_->listen("127.0.0.1", 0, [this](std::unique_ptr<Descriptor> caf) {
+    port_ = gate_->listen("127.0.0.1", 0, [this, on_arrival](std::unique_ptr<Descriptor> caf) {
+      on_arrival();
       const std::lock_guard lock(mutex_);
       arrived_.push_back(std::move(caf));
       changed_.notify_all();
@@ -135,6 +147,49 @@ class Port {
   std::unique_ptr<Gate> gate_;
   std::uint16_t port_ = 0;
 };
+
+// One that knocks, and holds back the words by which it would prove who it is.
+struct Knocking {
+  Knocking(const Port& port, const test::Credentials& credentials)
+      : socket(port.knock()),
+        admission(Admission::call(credentials, {test::kSpoken, GateRole::kWorker, "h"}).value()) {
+    admission->receive(read_from(socket->get(), kGreetingBytes), words);
+  }
+  // Whether it is let in by what it says after its first words, which are said.
+  bool comes_in() {
+    while (Sides::runs(*admission)) {
+      const std::string heard = read_from(socket->get(), 1);
+      if (heard.empty()) return false;
+      words.clear();
+      admission->receive(heard, words);
+      if (!words.empty()) write_to(socket->get(), words);
+    }
+    return admission->step() == Admission::Step::kAdmitted;
+  }
+
+  std::unique_ptr<Descriptor> socket;
+  std::unique_ptr<Admission> admission;
+  std::string words;
+};
+
+// As a gate without protection does, with one descriptor.
+void let_one_in(const ListeningSocket& port, const std::stop_token& stop) {
+  std::string words;
+  const auto admission = Admission::listen(GateCredentials::none(), test::kSpoken, words).value();
+  pollfd knock{.fd = port.socket->get(), .events = POLLIN, .revents = 0};
+  while (::poll(&knock, 1, 10) <= 0 && !stop.stop_requested()) {
+  }
+  const Descriptor socket(::accept4(port.socket->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  while (socket.get() >= 0 && !stop.stop_requested()) {
+    (void)!::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL);
+    words.clear();
+    pollfd entry{.fd = socket.get(), .events = POLLIN, .revents = 0};
+    if (!Sides::runs(*admission) || ::poll(&entry, 1, 10) <= 0) continue;
+    const std::string heard = read_from(socket.get(), 1);
+    if (heard.empty()) return;
+    admission->receive(heard, words);
+  }
+}
 
 std::unique_ptr<Gate> caller_of(const GateFiles& files) {
   return Gate::create(options_of(GateRole::kWorker, files)).value();
@@ -330,6 +385,78 @@ TEST_CASE("idle connections without end do not keep a real peer out") {
   CHECK(open <= 16);
 }
 
+TEST_CASE("who has said its word while the gate was busy makes no room for newer ones") {
+  const test::TokenFolder tokens;
+  std::promise<void> is_busy, goes_on;
+  std::atomic<bool> first{true};
+  Port port(tokens.files("a"), [&] {
+    if (!first.exchange(false)) return;
+    is_busy.set_value();
+    goes_on.get_future().wait();
+  });
+  const test::Credentials credentials = tokens.credentials("a");
+  std::vector<Knocking> knocking;
+  for (int i = 0; i < 15; ++i) knocking.emplace_back(port, credentials);
+  const auto gate = caller_of(tokens.files("a"));
+  REQUIRE(gate->call("127.0.0.1", port.number(), kNoStop));
+  is_busy.get_future().wait();
+  // With the second of these there are more than one address may have.
+  const auto more = port.knock(), most = port.knock();
+  for (std::size_t i = 0; i < 2; ++i) write_to(knocking[i].socket->get(), knocking[i].words);
+  goes_on.set_value();
+  CHECK(knocking[0].comes_in());
+  CHECK(knocking[1].comes_in());
+  CHECK(port.gate().counts().displaced == 0);
+}
+
+TEST_CASE("a host whose first address is silent is called at its second") {
+  Port port({});
+  const test::SilentAddress silent("127.0.0.2", port.number());
+  const auto call = caller_of({})->call(
+      "two.invalid", port.number(), kNoStop,
+      {.clock = &steady_clock(), .look_up = test::two_addresses("127.0.0.2", "127.0.0.1")});
+  INFO((call ? "" : call.error().message));
+  CHECK(call);
+}
+
+TEST_CASE("a shortage of descriptors is no reason to call no more, and is named") {
+  const auto gate = caller_of({});
+  // The last is enough for both sides of the connection, not for what lies behind it.
+  for (const int spare : {0, 2}) {
+    const ListeningSocket port = listen_at("127.0.0.1", 0).value();
+    const std::jthread host([&port](const std::stop_token& stop) { let_one_in(port, stop); });
+    std::optional<Error> failed;
+    {
+      const test::DescriptorLimit limit(spare);
+      const auto call = gate->call("127.0.0.1", port.port, kNoStop);
+      if (!call) failed = call.error();
+    }
+    REQUIRE(failed);
+    INFO(failed->message);
+    CHECK(failed->code == ErrorCode::kUnavailable);
+    CHECK(failed->message.find("ulimit -n") != std::string::npos);
+  }
+}
+
+TEST_CASE("of many that are let in few have a line in the log") {
+  std::atomic<int> lines{0};
+  set_up_logging();
+  set_log_hooks([&] { ++lines; }, [] {});
+  {
+    Port port({});
+    const auto gate = caller_of({});
+    for (int i = 0; i < 3 * AuditPacer::kLinesMax; ++i) {
+      CHECK(gate->call("127.0.0.1", port.number(), kNoStop));
+    }
+    CHECK(port.counts_until([](const GateCounts& all) {
+      return all.admitted == 3 * AuditPacer::kLinesMax;
+    }));
+  }
+  set_up_logging();  // without hooks
+  CHECK(lines >= AuditPacer::kLinesMax);
+  CHECK(lines < 2 * AuditPacer::kLinesMax);
+}
+
 TEST_CASE("a peer that is let in and says what it may not is cut") {
   const test::TokenFolder tokens;
   Port port(tokens.files("a"));
@@ -362,6 +489,28 @@ TEST_CASE("a token that is changed in its file counts from then on; one that is 
   std::ofstream(files.token) << "short\n";
   std::this_thread::sleep_for(milliseconds{1200});
   CHECK(changed->call("127.0.0.1", port.number(), kNoStop));
+}
+
+TEST_CASE("a token that has changed on both sides is read before a refusal is believed") {
+  const test::TokenFolder tokens;
+  const GateFiles files = tokens.files("a");
+  Port port(tokens.files("b"));
+  const auto gate = caller_of(files);
+  CHECK_FALSE(gate->call("127.0.0.1", port.number(), kNoStop));
+  std::ofstream(files.token) << std::string(43, 'b') << "\n";
+  CHECK(gate->call("127.0.0.1", port.number(), kNoStop));
+}
+
+TEST_CASE("a pipe in the place of a token's file is not waited for") {
+  const test::TokenFolder tokens;
+  const GateFiles files = tokens.files("a");
+  Port port(files);
+  std::filesystem::remove(files.token);
+  REQUIRE(::mkfifo(files.token.c_str(), 0600) == 0);
+  std::this_thread::sleep_for(milliseconds{1500});
+  CHECK(caller_of(tokens.files("aa"))->call("127.0.0.1", port.number(), kNoStop));
+  // Whoever waits for it goes on.
+  const Descriptor writer(::open(files.token.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
 }
 
 }  // namespace speedo
