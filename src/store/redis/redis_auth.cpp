@@ -4,7 +4,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <chrono>
 #include <span>
 #include <string_view>
 
@@ -20,7 +19,7 @@ constexpr std::size_t kAnswerBytesMax = 2048;
 iovec vector_of(std::string_view text) { return {const_cast<char*>(text.data()), text.size()}; }
 
 Result<void> send_auth(RedisWire& wire, const RedisCredentials& credentials,
-                       std::chrono::milliseconds patience) {
+                       const RedisPatience& patience) {
   const auto length_of = [](std::string_view text) {
     return "$" + std::to_string(text.size()) + std::string(kLineEnd);
   };
@@ -37,7 +36,7 @@ Result<void> send_auth(RedisWire& wire, const RedisCredentials& credentials,
 
 // One line, without its end, written to `answer`.
 Result<std::string_view> receive_line(RedisWire& wire, std::span<char> answer,
-                                      std::chrono::milliseconds patience) {
+                                      const RedisPatience& patience) {
   std::size_t size = 0;
   while (size < answer.size()) {
     SPEEDO_ASSIGN(const std::size_t got, await_bytes(wire, answer.subspan(size), patience));
@@ -66,13 +65,12 @@ Error refusal(std::string_view answer, const RedisCredentials& credentials,
 
 }  // namespace
 
-Result<void> authenticate(RedisWire& wire, const RedisOptions& options, const std::string& where) {
-  const RedisCredentials& credentials = options.credentials;
+Result<void> authenticate(RedisWire& wire, const RedisCredentials& credentials,
+                          const std::string& where, const RedisPatience& patience) {
   if (credentials.user.empty() && credentials.password.empty()) return {};
-  const auto sent = send_auth(wire, credentials, options.connect_timeout);
+  const auto sent = send_auth(wire, credentials, patience);
   std::array<char, kAnswerBytesMax> answer{};
-  const auto line =
-      sent ? receive_line(wire, answer, options.connect_timeout) : sent.error();
+  const auto line = sent ? receive_line(wire, answer, patience) : sent.error();
   Result<void> done;
   if (!line) {
     done = Error{line.error().code, "Redis at " + where + ": AUTH: " + line.error().message};

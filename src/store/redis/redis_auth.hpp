@@ -9,11 +9,12 @@
 
 namespace speedo {
 
-// Sends AUTH and waits for the answer, connect_timeout at most; does nothing without credentials.
+// Sends AUTH and waits for the answer; does nothing without credentials.
 // hiredis would copy the password into buffers that it frees as they are: here it goes out from
 // where it lies, and the answer, which may repeat it, is wiped.
 // `where`: the server, for errors. Errors: kRefused, kUnavailable, kTimeout, and what an answer to
 // any command can mean (redis_error).
-Result<void> authenticate(RedisWire& wire, const RedisOptions& options, const std::string& where);
+Result<void> authenticate(RedisWire& wire, const RedisCredentials& credentials,
+                          const std::string& where, const RedisPatience& patience);
 
 }  // namespace speedo

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdint>
 
 #include <speedo/base/assert.hpp>
 #include <speedo/base/thread_name.hpp>
 
+#include "base/descriptor_fault.hpp"
 #include "base/log.hpp"
 #include "store/redis/redis_error.hpp"
 #include "store/redis/redis_error_counts.hpp"
@@ -48,7 +51,7 @@ RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<Re
       incarnations_(std::move(incarnations)),
       wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(std::move(session)) {
-  SPEEDO_ASSERT(wake_fd_ >= 0);
+  if (wake_fd_ < 0) given_up_ = broken(ErrorCode::kFull, descriptor_fault(errno));
   if (session_) server_ = session_->server();
   thread_ = std::thread([this] { run(); });
 }
@@ -57,7 +60,7 @@ RedisConnection::~RedisConnection() {
   stopping_.store(true);
   eventfd_write(wake_fd_, 1);
   thread_.join();
-  close(wake_fd_);
+  if (wake_fd_ >= 0) close(wake_fd_);
 }
 
 void RedisConnection::submit(RedisTask task) {
@@ -109,6 +112,12 @@ RedisConnection::Clock::time_point RedisConnection::patience_end() const {
          std::min(options_.command_timeout, kStoreEndPatience);
 }
 
+// While nothing can wake the thread it looks by itself.
+int RedisConnection::poll_time(std::int64_t left_ms) const {
+  constexpr std::int64_t kLook = 100;
+  return static_cast<int>(wake_fd_ < 0 && (left_ms < 0 || left_ms > kLook) ? kLook : left_ms);
+}
+
 // Waits until the socket or submit() has something to do, or for the time-out of what is in flight.
 void RedisConnection::wait_for_socket() {
   std::array<pollfd, 2> polled{};
@@ -127,13 +136,13 @@ void RedisConnection::wait_for_socket() {
       if (held != Clock::time_point{}) until = std::min(until, held);
     }
   }
-  int timeout_ms = -1;
+  std::int64_t left_ms = -1;
   if (!in_flight_.empty()) {
     const auto left = until - Clock::now();
-    const auto left_ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3600'000));
+    left_ms = std::clamp<std::int64_t>(std::chrono::ceil<std::chrono::milliseconds>(left).count(),
+                                       0, 3600'000);
   }
-  poll(polled.data(), count, timeout_ms);
+  poll(polled.data(), count, poll_time(left_ms));
   if (polled[0].revents != 0) {
     eventfd_t ignored = 0;
     eventfd_read(wake_fd_, &ignored);

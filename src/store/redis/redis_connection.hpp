@@ -29,7 +29,8 @@ namespace speedo {
 // A connection that breaks, times out or answers that the server is not ready is made again, with
 // back-off, and what had no answer is sent again: every operation is idempotent. After
 // attempts_max failures in a row, or kStoreRetryTime of them, or one that no retry can mend,
-// everything queued ends with it. A connection to a cluster's node repeats nothing: it gives back
+// everything queued ends with it; so does all of a connection that there was no descriptor for
+// (kFull). A connection to a cluster's node repeats nothing: it gives back
 // what the node did not do, as another node may have to do it.
 // Thread safety: submit() and load() from any thread.
 class RedisConnection {
@@ -69,6 +70,7 @@ class RedisConnection {
   void take_submitted();
   void sleep_until(Clock::time_point time);
   void wait_for_socket();
+  int poll_time(std::int64_t left_ms) const;
   void try_connect();
   void exchange();
   void encode_requests();

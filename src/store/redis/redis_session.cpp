@@ -4,7 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 
@@ -48,6 +50,7 @@ Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& 
 }
 
 // With the first of the host's addresses that accepts; with the error of the last, if none does.
+// One that is silent leaves their share of the time to those behind it.
 Result<int> connect_to_host(const RedisOptions& options, const RedisSession::Names& names) {
   const Instant end = steady_clock().now() + options.connect_timeout;
   const auto stop = [&] { return names.stop() || steady_clock().now() >= end; };
@@ -55,8 +58,11 @@ Result<int> connect_to_host(const RedisOptions& options, const RedisSession::Nam
                 hosts_of(options.address, names.look_up, stop));
   Result<int> socket = at_server({ErrorCode::kUnavailable, "no address of this name can be used"},
                                  options.address);
-  for (const std::string& host : hosts) {
-    socket = connect_tcp(options.source, host, options.address.port, options.connect_timeout);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const auto share = (end - steady_clock().now()) / static_cast<int>(hosts.size() - i);
+    socket = connect_tcp(options.source, hosts[i], options.address.port,
+                         std::max(std::chrono::ceil<std::chrono::milliseconds>(share),
+                                  std::chrono::milliseconds{1}));
     if (socket) break;
     socket = at_server(socket.error(), options.address);
     if (stop()) break;
@@ -90,7 +96,8 @@ Result<std::unique_ptr<RedisWire>> open_wire(const RedisOptions& options,
                                              const RedisSession::Names& names) {
   SPEEDO_ASSIGN(const int socket, dial(options, names));
   if (!options.address.is_tls) return open_clear_wire(socket);
-  auto wire = open_tls_wire(socket, options.tls, options.address.host, options.connect_timeout);
+  auto wire = open_tls_wire(socket, options.tls, options.address.host,
+                            {options.connect_timeout, names.stop});
   if (!wire) return at_tls_server(wire.error(), options.address);
   return wire;
 }
@@ -128,7 +135,7 @@ RedisSession::RedisSession(std::unique_ptr<RedisWire> wire, const RedisOptions& 
       reader_(redisReaderCreate()),
       options_(options),
       where_(to_string(options.address)),
-      patience_(options.connect_timeout) {
+      time_(options.connect_timeout) {
   SPEEDO_ASSERT(reader_ != nullptr);
 }
 
@@ -152,18 +159,20 @@ Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& 
   if (!options.address.sentinels.empty()) return connect_to_primary(options, stale, names);
   SPEEDO_ASSIGN(std::unique_ptr<RedisWire> wire, open_wire(options, names));
   std::unique_ptr<RedisSession> session(new RedisSession(std::move(wire), options));
+  session->stop_ = names.stop;
   SPEEDO_TRY(session->open(stale));
+  session->stop_ = [] { return false; };
   return session;
 }
 
 Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
   const int db = options_.address.db;
-  SPEEDO_TRY(authenticate(*wire_, options_, where_));
+  SPEEDO_TRY(authenticate(*wire_, options_.credentials, where_, {time_, stop_}));
   if (db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(db)}));
   SPEEDO_TRY(identify_server());
   SPEEDO_TRY(identify_client());
   if (stale) SPEEDO_TRY(close_on_server(*stale));
-  patience_ = options_.command_timeout;
+  time_ = options_.command_timeout;
   return {};
 }
 
@@ -248,8 +257,9 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
   SPEEDO_ASSERT(size > 0);
   const std::unique_ptr<char, void (*)(char*)> owned(formatted, redisFreeCommand);
   iovec vector{formatted, static_cast<std::size_t>(size)};
-  const auto sent = send_all(*wire_, std::span(&vector, 1), patience_);
-  auto reply = sent ? receive_reply() : Result<Reply>(sent.error());
+  const RedisPatience patience(time_, stop_);
+  const auto sent = send_all(*wire_, std::span(&vector, 1), patience);
+  auto reply = sent ? receive_reply(patience) : Result<Reply>(sent.error());
   if (!reply) return at_server(reply.error(), options_.address);
   if ((*reply)->type == REDIS_REPLY_ERROR) {
     return redis_error({(*reply)->str, (*reply)->len}, where_,
@@ -258,7 +268,7 @@ Result<RedisSession::Reply> RedisSession::command(const std::vector<std::string>
   return reply;
 }
 
-Result<RedisSession::Reply> RedisSession::receive_reply() {
+Result<RedisSession::Reply> RedisSession::receive_reply(const RedisPatience& patience) {
   std::array<char, kReplyPieceBytes> piece{};
   while (true) {
     void* reply = nullptr;
@@ -266,7 +276,7 @@ Result<RedisSession::Reply> RedisSession::receive_reply() {
       return Error{ErrorCode::kUnavailable, "the answer is not Redis' protocol"};
     }
     if (reply != nullptr) return Reply(static_cast<redisReply*>(reply));
-    SPEEDO_ASSIGN(const std::size_t size, await_bytes(*wire_, piece, patience_));
+    SPEEDO_ASSIGN(const std::size_t size, await_bytes(*wire_, piece, patience));
     redisReaderFeed(reader_.get(), piece.data(), size);
   }
 }

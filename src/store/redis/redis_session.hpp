@@ -87,13 +87,14 @@ class RedisSession {
   Result<void> check_node();
   Result<void> identify_client();
   Result<void> close_on_server(const RedisClient& stale);
-  Result<Reply> receive_reply();
+  Result<Reply> receive_reply(const RedisPatience& patience);
 
   const std::unique_ptr<RedisWire> wire_;
   const std::unique_ptr<redisReader, Free> reader_;
   const RedisOptions options_;
   const std::string where_;
-  std::chrono::milliseconds patience_;  // with each wait for the server
+  std::chrono::milliseconds time_;  // that the server has for each command
+  std::function<bool()> stop_ = [] { return false; };
   std::uint64_t server_ = 0;
   std::string mode_, version_;
   std::optional<RedisClient> client_;

@@ -3,11 +3,16 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace speedo {
 namespace {
+
+// How often a wait looks whether it is to stop.
+constexpr std::chrono::milliseconds kStopLook{50};
 
 class ClearWire final : public RedisWire {
  public:
@@ -62,15 +67,21 @@ Result<std::size_t> receive_now(int socket, std::span<const iovec> into) {
   return Error{ErrorCode::kUnavailable, std::strerror(errno)};
 }
 
-Result<void> await_socket(int socket, short events, std::chrono::milliseconds patience) {
+Result<void> await_socket(int socket, short events, const RedisPatience& patience) {
   pollfd polled{socket, events, 0};
-  const int ready = ::poll(&polled, 1, static_cast<int>(patience.count()));
-  if (ready > 0 || (ready < 0 && errno == EINTR)) return {};
-  return Error{ErrorCode::kTimeout,
-               "no answer in time: is the server overloaded, stopped or behind a firewall?"};
+  while (!patience.stop()) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(patience.end - steady_clock().now());
+    if (left.count() <= 0) {
+      return Error{ErrorCode::kTimeout,
+                   "no answer in time: is the server overloaded, stopped or behind a firewall?"};
+    }
+    if (::poll(&polled, 1, static_cast<int>(std::min(left, kStopLook).count())) > 0) return {};
+  }
+  return Error{ErrorCode::kUnavailable, "not waited for any longer"};
 }
 
-Result<void> send_all(RedisWire& wire, std::span<iovec> bytes, std::chrono::milliseconds patience) {
+Result<void> send_all(RedisWire& wire, std::span<iovec> bytes, const RedisPatience& patience) {
   while (true) {
     SPEEDO_ASSIGN(const std::optional<std::size_t> sent, wire.send(bytes));
     if (!sent) return {};
@@ -81,7 +92,7 @@ Result<void> send_all(RedisWire& wire, std::span<iovec> bytes, std::chrono::mill
 }
 
 Result<std::size_t> await_bytes(RedisWire& wire, std::span<char> into,
-                                std::chrono::milliseconds patience) {
+                                const RedisPatience& patience) {
   const iovec vector{into.data(), into.size()};
   while (true) {
     SPEEDO_ASSIGN(const std::size_t received, wire.receive(std::span(&vector, 1)));

@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/base/result.hpp>
 
 #include "base/descriptor.hpp"
@@ -43,18 +46,27 @@ class RedisWire {
 // In clear. Takes the socket over.
 std::unique_ptr<RedisWire> open_clear_wire(int socket);
 
-// The same as the methods of a wire, but they wait until the other side moves, each time for
-// `patience` at most: kTimeout. What cannot be sent because the server has closed is no error: see
-// receive().
-Result<void> send_all(RedisWire& wire, std::span<iovec> bytes, std::chrono::milliseconds patience);
+// How long a server is waited for, whatever it says little by little.
+struct RedisPatience {
+  RedisPatience(std::chrono::milliseconds time, std::function<bool()> stop_in)
+      : end(steady_clock().now() + time), stop(std::move(stop_in)) {}
+
+  Instant end;
+  std::function<bool()> stop;  // not to be waited for any longer
+};
+
+// The same as the methods of a wire, but they wait for the other side: kTimeout at the end of
+// `patience`, kUnavailable when it is stopped. What cannot be sent because the server has closed is
+// no error: see receive().
+Result<void> send_all(RedisWire& wire, std::span<iovec> bytes, const RedisPatience& patience);
 // One byte or more.
 Result<std::size_t> await_bytes(RedisWire& wire, std::span<char> into,
-                                std::chrono::milliseconds patience);
+                                const RedisPatience& patience);
 
 // For those who have a socket: as above, without TLS.
 Result<std::optional<std::size_t>> send_now(int socket, std::span<const iovec> bytes);
 Result<std::size_t> receive_now(int socket, std::span<const iovec> into);
 // Until the socket is ready for these events of poll().
-Result<void> await_socket(int socket, short events, std::chrono::milliseconds patience);
+Result<void> await_socket(int socket, short events, const RedisPatience& patience);
 
 }  // namespace speedo

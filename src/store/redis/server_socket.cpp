@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/descriptor.hpp"
+#include "base/descriptor_fault.hpp"
 
 namespace speedo {
 namespace {
@@ -37,6 +38,9 @@ Error connect_error(const std::string& start, int number) {
   if (number == EAGAIN || number == ETIMEDOUT) {
     return Error{ErrorCode::kTimeout, start + "no answer in time: is the server overloaded, "
                                               "stopped or behind a firewall?"};
+  }
+  if (is_descriptor_shortage(number)) {
+    return Error{ErrorCode::kUnavailable, start + descriptor_fault(number)};
   }
   return Error{ErrorCode::kUnavailable, start + std::strerror(number) +
                                             ": start redis-server there or give another address"};

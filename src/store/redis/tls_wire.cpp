@@ -29,7 +29,7 @@ class TlsWire final : public RedisWire {
     piece_.reserve(kSealBytes);
   }
 
-  Result<void> shake_hands(std::chrono::milliseconds patience);
+  Result<void> shake_hands(const RedisPatience& patience);
   Result<std::optional<std::size_t>> send(std::span<const iovec> bytes) override;
   Result<std::size_t> receive(std::span<const iovec> into) override;
   bool holds() const override { return given_ < plain_.size(); }
@@ -81,7 +81,7 @@ Result<void> TlsWire::take_network() {
   return {};
 }
 
-Result<void> TlsWire::shake_hands(std::chrono::milliseconds patience) {
+Result<void> TlsWire::shake_hands(const RedisPatience& patience) {
   SPEEDO_TRY(channel_->begin(sealed_));
   while (!channel_->is_ready()) {
     SPEEDO_TRY(flush());
@@ -152,7 +152,7 @@ bool is_name(const std::string& host) {
 
 Result<std::unique_ptr<RedisWire>> open_tls_wire(int socket, const RedisTlsFiles& files,
                                                  const std::string& host,
-                                                 std::chrono::milliseconds patience) {
+                                                 const RedisPatience& patience) {
   Descriptor owned(socket);
   SPEEDO_ASSIGN(const TlsContext context,
                 caller_context({.certificate = files.certificate,

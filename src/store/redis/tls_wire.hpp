@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
@@ -12,11 +11,11 @@
 namespace speedo {
 
 // TLS 1.2 or 1.3 with the server at `host`, which must show a certificate for that name, over a
-// connected socket, which it takes over. The files are read anew each time. Waits for `patience` at
-// most each time that the server is to say something. Errors: kTimeout; kNotFound, kConfig for
-// files; kRefused if a side does not accept the other's certificate, here or later by receive().
+// connected socket, which it takes over. The files are read anew each time. Errors: kTimeout;
+// kUnavailable, also when `patience` is stopped; kNotFound, kConfig for files; kRefused if a side
+// does not accept the other's certificate, here or later by receive().
 Result<std::unique_ptr<RedisWire>> open_tls_wire(int socket, const RedisTlsFiles& files,
                                                  const std::string& host,
-                                                 std::chrono::milliseconds patience);
+                                                 const RedisPatience& patience);
 
 }  // namespace speedo
