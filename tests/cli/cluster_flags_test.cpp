@@ -217,6 +217,11 @@ TEST_CASE("An address that others reach needs a token, certificates or --insecur
         std::string::npos);
   CHECK(accepted({"--bind", "0.0.0.0", "--insecure"}).bind == "0.0.0.0");
   CHECK(accepted({"--bind", "127.0.0.2"}).bind == "127.0.0.2");
+  CHECK(accepted({"--bind", "::1"}).bind == "::1");
+  // Names and addresses of others, whatever they begin with.
+  for (const char* bind : {"127.example.org", "127.0.0.1.example.org", "127.", "::2"}) {
+    CHECK(refused({"--bind", bind}).find("--token-file") != std::string::npos);
+  }
   CHECK(accepted({"--bind", "localhost"}).bind == "localhost");
   CHECK(refused({"--host", "10.0.0.1"}).find("--host 10.0.0.1: others reach this") == 0);
   CHECK(refused({"--host", "10.0.0.1"}).find("--bind") != std::string::npos);

@@ -1,5 +1,11 @@
 #include "cli/flags/cluster_flags.hpp"
 
+#include <cstdint>
+#include <memory>
+
+#include <netdb.h>
+#include <netinet/in.h>
+
 #include <speedo/store/redis_store.hpp>
 
 #include "base/network_interfaces.hpp"
@@ -198,8 +204,21 @@ bool is_open_to_others(const ClusterFlags& flags) {
   return !flags.gate.any() && !is_loopback(bind_address(flags));
 }
 
+// A name may begin like an address: 127.example.org.
 bool is_loopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
+  if (address == "localhost") return true;
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(address.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  if (found->ai_family == AF_INET) {
+    constexpr std::uint32_t kLoopbackNetwork = 127;
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(*found->ai_addr);
+    return ntohl(v4.sin_addr.s_addr) >> 24U == kLoopbackNetwork;
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(*found->ai_addr);
+  return found->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
 }
 
 Result<ComputeOptions> settle(const ClusterFlags& flags) {
