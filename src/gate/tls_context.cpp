@@ -3,9 +3,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -14,6 +16,7 @@
 
 #include <speedo/base/file.hpp>
 
+#include "base/log.hpp"
 #include "base/shown_text.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
@@ -24,6 +27,9 @@ namespace {
 
 constexpr const char* kCipherSuite = "TLS_AES_256_GCM_SHA384";
 constexpr unsigned char kSessionContext[] = {'g', 'a', 't', 'e'};
+// Some hundred bytes for each key, connection that begins, and thread.
+constexpr std::size_t kKeyMemoryBytes = std::size_t{1} << 20U;
+constexpr std::size_t kKeyMemoryGrain = 32;
 constexpr const char* kGroups = "X25519:P-256";
 // Of servers that others have made.
 constexpr const char* kCallerSuites =
@@ -135,7 +141,18 @@ Result<void> use_authority(SSL_CTX* context, const CertificateFiles& files) {
   return {};
 }
 
+// In this memory, which core dumps leave out, OpenSSL keeps the numbers of private keys, of those
+// that it draws for a connection and of its random numbers, if there is any.
+void keep_keys_apart() {
+  static std::once_flag made;
+  std::call_once(made, [] {
+    const int done = ::CRYPTO_secure_malloc_init(kKeyMemoryBytes, kKeyMemoryGrain);
+    if (done == 0) SPEEDO_WARN("TLS: no memory apart for private keys; a core dump shows them");
+  });
+}
+
 Result<void> use_own(SSL_CTX* context, const CertificateFiles& files) {
+  keep_keys_apart();
   SPEEDO_TRY(check_key_mode(files.key));
   // A key that is encrypted cannot be used: nobody may be there who could be asked for the words.
   ::SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return 0; });

@@ -10,11 +10,17 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/descriptor.hpp"
 #include "gate/authority.hpp"
@@ -22,6 +28,7 @@
 #include "gate/tls_channel.hpp"
 #include "support/catch.hpp"
 #include "support/file_size_limit.hpp"
+#include "support/secret_search.hpp"
 #include "support/temp_dir.hpp"
 
 #include "admission_sides.hpp"
@@ -86,6 +93,20 @@ Error ended(const Admission& side) {
   INFO(side.error().message);
   CHECK(side.error().code == ErrorCode::kRefused);
   return side.error();
+}
+
+// As OpenSSL calculates with it: its lowest byte first.
+std::string number_of_key(const std::filesystem::path& path) {
+  const std::unique_ptr<BIO, decltype(&::BIO_free_all)> file(::BIO_new_file(path.c_str(), "r"),
+                                                             ::BIO_free_all);
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(
+      ::PEM_read_bio_PrivateKey(file.get(), nullptr, nullptr, nullptr), ::EVP_PKEY_free);
+  BIGNUM* number = nullptr;
+  REQUIRE(::EVP_PKEY_get_bn_param(key.get(), OSSL_PKEY_PARAM_PRIV_KEY, &number) == 1);
+  std::string bytes(32, '\0');
+  ::BN_bn2lebinpad(number, reinterpret_cast<unsigned char*>(bytes.data()), 32);
+  ::BN_clear_free(number);
+  return bytes;
 }
 
 std::string text_of(const std::filesystem::path& path) {
@@ -371,6 +392,35 @@ TEST_CASE("the name in a certificate begins no line of a log and moves no cursor
                                reinterpret_cast<const unsigned char*>(name.data()),
                                static_cast<int>(name.size()), -1, 0);
   CHECK(Certificate(made).common_name() == "node?[error] ?[2Jgone?");
+}
+
+TEST_CASE("the number of a private key that is in use is in no core dump") {
+  const Office office;
+  const GateFiles files = office.files("head");
+  int loaded[2] = {-1, -1};
+  REQUIRE(::pipe2(loaded, O_CLOEXEC) == 0);
+  const Descriptor reads(loaded[0]), writes(loaded[1]);
+  const pid_t process = ::fork();
+  if (process == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const auto credentials = GateCredentials::load(files, GateRole::kMaster);
+    if (credentials) (void)!::write(writes.get(), "x", 1);
+    while (true) ::pause();
+  }
+  REQUIRE(process > 0);
+  pollfd polled{.fd = reads.get(), .events = POLLIN, .revents = 0};
+  const bool has_loaded = ::poll(&polled, 1, 60000) == 1;
+  test::Places dumped, left_out;
+  if (has_loaded) {
+    const test::Texts number = {number_of_key(files.certificates.key)};
+    dumped = test::in_memory(process, test::MemoryPart::kDumped, number);
+    left_out = test::in_memory(process, test::MemoryPart::kUndumped, number);
+  }
+  ::kill(process, SIGKILL);
+  ::waitpid(process, nullptr, 0);
+  CHECK(has_loaded);
+  CHECK(dumped == test::Places{});
+  CHECK_FALSE(left_out.empty());
 }
 
 }  // namespace speedo
