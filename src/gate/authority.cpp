@@ -157,7 +157,7 @@ Result<Authority> read_authority(const fs::path& folder) {
     ::ERR_clear_error();
     return Error{ErrorCode::kConfig, fmt::format("'{}' {}", path.string(), what)};
   };
-  SPEEDO_ASSIGN(const std::string text, read_file(path));
+  SPEEDO_ASSIGN(const std::string text, read_pem_file(path));
   const auto blocks = pem_blocks(text);
   if (!blocks) return unfit("is damaged: " + blocks.error().message);
   Authority authority;

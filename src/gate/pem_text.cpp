@@ -1,8 +1,14 @@
 #include "gate/pem_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <memory>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <openssl/bio.h>
@@ -11,10 +17,13 @@
 #include <openssl/pem.h>
 
 #include "base/byte_order_mark.hpp"
+#include "base/descriptor.hpp"
 
 namespace speedo {
 namespace {
 
+// All authorities that a system knows take less than a megabyte.
+constexpr std::size_t kPemBytesMax = std::size_t{64} << 20U;
 constexpr std::string_view kBegin = "-----BEGIN ";
 constexpr std::string_view kEnd = "-----END ";
 constexpr std::string_view kDashes = "-----";
@@ -91,7 +100,30 @@ Result<PemBlock> read_block(std::string_view text, std::size_t begin, Lines& lin
   return damaged(number, "the block that begins here has no end");
 }
 
+Error unreadable(const std::filesystem::path& path, int reason) {
+  const bool missing = reason == ENOENT || reason == ENOTDIR;
+  const bool refused = reason == EACCES || reason == EPERM;
+  return {missing   ? ErrorCode::kNotFound
+          : refused ? ErrorCode::kRefused
+                    : ErrorCode::kConfig,
+          fmt::format("'{}' cannot be read: {}", path.string(), std::strerror(reason))};
+}
+
 }  // namespace
+
+Result<std::string> read_pem_file(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return unreadable(path, errno);
+  std::string text;
+  std::array<char, 16384> piece{};
+  while (text.size() <= kPemBytesMax) {
+    const ssize_t got = ::read(file.get(), piece.data(), piece.size());
+    if (got == 0) return text;
+    if (got > 0) text.append(piece.data(), static_cast<std::size_t>(got));
+    if (got < 0 && errno != EINTR) return unreadable(path, errno);
+  }
+  return unreadable(path, EFBIG);
+}
 
 Result<std::vector<PemBlock>> pem_blocks(std::string_view text) {
   std::vector<PemBlock> blocks;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,10 @@ struct PemBlock {
 // All blocks, in their order. Comments may lie between them, but nothing of a damaged block, which
 // without its BEGIN OpenSSL takes for a comment. Error: kConfig, with the line.
 Result<std::vector<PemBlock>> pem_blocks(std::string_view text);
+
+// The text of a file that this process was given, wherever it lies: what confines the files that a
+// net names (base/input_roots.hpp) is not for it. Errors: kNotFound, kRefused, kConfig; each says
+// what is wrong with `path`.
+Result<std::string> read_pem_file(const std::filesystem::path& path);
 
 }  // namespace speedo

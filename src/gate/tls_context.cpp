@@ -14,8 +14,6 @@
 #include <openssl/x509v3.h>
 #include <sys/stat.h>
 
-#include <speedo/base/file.hpp>
-
 #include "base/log.hpp"
 #include "base/shown_text.hpp"
 #include "gate/certificate.hpp"
@@ -116,11 +114,8 @@ Result<void> use_authority(SSL_CTX* context, const CertificateFiles& files) {
     return Error{ErrorCode::kConfig,
                  fmt::format("the file of authorities '{}' {}", path, what)};
   };
-  const auto text = read_file(files.authority);
-  if (!text) {
-    return Error{text.error().code, "the file of authorities cannot be read: " +
-                                        text.error().message};
-  }
+  const auto text = read_pem_file(files.authority);
+  if (!text) return Error{text.error().code, "the file of authorities " + text.error().message};
   const auto blocks = pem_blocks(*text);
   if (!blocks) {
     return unfit("is damaged, and who was revoked cannot be told, " + blocks.error().message +

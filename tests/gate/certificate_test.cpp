@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 
 #include "base/descriptor.hpp"
+#include "base/input_roots.hpp"
 #include "gate/authority.hpp"
 #include "gate/certificate.hpp"
 #include "gate/tls_channel.hpp"
@@ -383,6 +384,14 @@ TEST_CASE("an authority's file is used whole or not at all: no list in it is pas
   Sides sides(office.load("head", GateRole::kMaster), office.load("node1", GateRole::kWorker));
   sides.run(100000);
   CHECK(ended(*sides.listener).message.find("revoked") != std::string::npos);
+}
+
+TEST_CASE("where a net may read from does not confine what the user names") {
+  const Office office;
+  const TempDir data;
+  const auto confined = InputRoots::confine({.folders = {data.path()}});
+  REQUIRE(confined);
+  CHECK(GateCredentials::load(office.files("node1"), GateRole::kWorker));
 }
 
 TEST_CASE("the name in a certificate begins no line of a log and moves no cursor") {
