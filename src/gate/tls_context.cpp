@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -35,10 +36,15 @@ constexpr const char* kCallerSuites =
 constexpr const char* kCallerCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr const char* kCallerGroups = "X25519:P-256:P-384";
 
+// For want of memory it ends as a `new` that fails does, in the program's own words if it has some.
 Error tls_fault(const std::string& what) {
-  const char* const reason = ::ERR_reason_error_string(::ERR_peek_last_error());
+  const unsigned long last = ::ERR_peek_last_error();
+  const bool lacks_memory = ERR_GET_REASON(last) == ERR_R_MALLOC_FAILURE;
+  if (const auto handler = std::get_new_handler(); lacks_memory && handler != nullptr) handler();
+  const char* const reason = ::ERR_reason_error_string(last);
   ::ERR_clear_error();
-  return {ErrorCode::kInternal, fmt::format("{}: {}", what, reason ? reason : "unknown reason")};
+  return {lacks_memory ? ErrorCode::kFull : ErrorCode::kInternal,
+          fmt::format("{}: {}", what, reason ? reason : "unknown reason")};
 }
 
 Result<TlsContext> bare_context(GateSide side) {
