@@ -57,6 +57,12 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
   branch.state.shards = branch.log.size();
+  // Mergers of parts put it once more, as this master's: a server that goes back shows it again.
+  if (parts_ && start.version.value != 0) {
+    State again = branch.state;
+    again.session = start.session;
+    published_.emplace(std::pair(term, start.version.value), std::move(again));
+  }
   branches_[term] = std::move(branch);
 }
 
