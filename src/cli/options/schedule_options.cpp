@@ -100,7 +100,7 @@ constexpr Option kScheduleOptions[] = {
      .programs = kClustersAndStages,
      .group = kWhatGroup,
      .sentence = "Elastic averaging: workers keep weights of their own, drawn to the master's by "
-                 "this, above 0 and at most 1"},
+                 "this, above 0 and at most 1; in rounds of N workers at most 1/N counts"},
     {.name = "elastic-side",
      .type = one_of("worker master"),
      .otherwise = "worker",
@@ -127,7 +127,7 @@ constexpr Option kScheduleOptions[] = {
      .otherwise = "0",
      .programs = kClustersAndStages,
      .group = kWhatGroup,
-     .sentence = "Leave out update elements smaller than this"},
+     .sentence = "Leave out update elements, in rounds those of their mean, smaller than this"},
     {.name = "codec",
      .type = text("NAME"),
      .otherwise = "none",

@@ -57,10 +57,12 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
   branch.state.shards = branch.log.size();
-  // Mergers of parts put it once more, as this master's: a server that goes back shows it again.
-  if (parts_ && start.version.value != 0) {
+  // Mergers of parts put it once more, as this master's, and a server that goes back shows that. His
+  // first weights are the same, too.
+  if (start.version.value != 0) {
     State again = branch.state;
     again.session = start.session;
+    again.is_start = true;
     published_.emplace(std::pair(term, start.version.value), std::move(again));
   }
   branches_[term] = std::move(branch);
@@ -171,6 +173,11 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
   if (is_elastic(stages_[order.stage].kind)) return;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
+    if (state.is_start) {
+      // Its successor's first weights may be in the store before he knows.
+      if (key.first > term && state.weights == weights) return;
+      continue;
+    }
     if (key.first < term) {
       if (state.weights != weights) continue;
       return violations_.report(

@@ -90,6 +90,7 @@ class Lineage {
     std::string session;           // its state, as the version carries it; empty: not seen
     std::size_t shards = 0;        // of the log of its branch, that are part of it
     bool is_seen_by_another = false;  // see PublishedMerge
+    bool is_start = false;  // what the term's master began with, as it may have put it again
   };
   // The shards used by one master and, before it, by those whose work it goes on with.
   struct Branch {

@@ -319,7 +319,10 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
   order.job.state.clear();
   while (!order.job.contributions.empty()) {
     // Parts write the next version where a manifest that does not count may have it.
-    if (in_doubt_) SPEEDO_TRY(restore_manifest());
+    if (in_doubt_) {
+      seats_.look();
+      SPEEDO_TRY(restore_manifest());
+    }
     SPEEDO_TRY(open_closed());
     order.id = seats_.next_id();
     const PartRound round = seats_.ask_all(order);
@@ -391,6 +394,7 @@ Merger::Copy JoinedEngine::joined(std::span<const part_answer::Copied> parts) co
 Result<void> JoinedEngine::restore_lost_weights() {
   if (superseded_) return *superseded_;
   if (start_) return {};
+  seats_.look();
   restore_manifest().ignore("the next merge says so, if it cannot either");
   if (superseded_) return *superseded_;
   auto opened = open_closed();

@@ -122,13 +122,17 @@ void PartSeats::take_offers() {
   }
 }
 
-std::vector<std::size_t> PartSeats::closed_parts() {
+void PartSeats::look() {
   while (auto answered = desk_->look()) {
     const auto* const lost = std::get_if<part_answer::Lost>(&answered->answer);
     Seat* const seat = seat_of(answered->link);
     if (lost != nullptr && seat != nullptr) lose(*seat, lost->reason);
   }
   take_offers();
+}
+
+std::vector<std::size_t> PartSeats::closed_parts() {
+  look();
   return closed_as_known();
 }
 

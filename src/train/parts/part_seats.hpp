@@ -42,7 +42,9 @@ class PartSeats {
   ~PartSeats();
 
   std::size_t count() const { return seats_.size(); }
-  // Parts without a merger that was opened, after a look at who came and who went.
+  // At who came and who went: it may close parts.
+  void look();
+  // Parts without a merger that was opened, after a look.
   std::vector<std::size_t> closed_parts();
   // The same, of what was known at the last look: what was open stays so.
   std::vector<std::size_t> closed_as_known() const;
