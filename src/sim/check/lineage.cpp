@@ -57,8 +57,8 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
   branch.state.shards = branch.log.size();
-  // Mergers of parts put it once more, as this master's, and a server that goes back shows that. His
-  // first weights are the same, too.
+  // Mergers of parts put it once more, as this master's, and a server that goes back shows that.
+  // His first weights are the same, too.
   if (start.version.value != 0) {
     State again = branch.state;
     again.session = start.session;
