@@ -108,6 +108,8 @@ Places in_memory(pid_t process, MemoryPart part, const Texts& texts) {
   Places places;
   for (const Mapping& mapping : mappings_of(process)) {
     if (!mapping.resident || mapping.dumped != (part == MemoryPart::kDumped)) continue;
+    // A sanitizer's own, of terabytes.
+    if (mapping.end - mapping.first > std::uint64_t{1} << 40U) continue;
     const Places found = in_text(mapping.name, bytes_of(memory, mapping), texts);
     places.insert(places.end(), found.begin(), found.end());
   }
