@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "cli/hybrid.hpp"
 #include "cli/make_schedule.hpp"
+#include "train/session/stage_switch.hpp"
 
 namespace speedo {
 
@@ -119,23 +120,19 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
 
 std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
                           std::uint64_t workers) {
-  // Of the first so many iterations of one pass over the stages; what it has no stage for is left.
-  const auto use = [&](std::uint64_t& left) {
+  // Of the first so many iterations of one pass over the stages.
+  const auto use = [&](std::uint64_t left) {
     std::uint64_t shards = 0;
     for (const Schedule& stage : stages) {
-      const std::uint64_t done =
-          stage.iterations == 0 ? left : std::min(left, stage.iterations);
+      const std::uint64_t done = stage.iterations == 0 ? left : std::min(left, stage.iterations);
       shards += done * (in_rounds(stage) ? workers : 1);
       left -= done;
     }
     return shards;
   };
-  std::uint64_t left = iterations;
-  const std::uint64_t first = use(left);
-  if (left == 0) return first;
-  const std::uint64_t cycle = iterations - left;
-  std::uint64_t rest = iterations % cycle;
-  return first * (iterations / cycle) + use(rest);
+  const std::uint64_t cycle = StageSwitch::cycle_of(stages);
+  if (cycle == 0) return use(iterations);
+  return iterations / cycle * use(cycle) + use(iterations % cycle);
 }
 
 }  // namespace speedo

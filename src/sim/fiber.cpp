@@ -90,6 +90,7 @@ void Fiber::run() {
   over_ = true;
   begin_switch_out();
   leave_for(caller_);
+  SPEEDO_ASSERT(false);
 }
 
 // Sanitizers know of ucontext's functions, which ask the kernel for the signal mask each time. What

@@ -36,6 +36,14 @@ class Fiber {
     void* memory = nullptr;
     std::size_t bytes = 0;
   };
+  // Where a stack goes on.
+  struct Place {
+#if defined(SPEEDO_SANITIZED)
+    ucontext_t context{};
+#else
+    void* words[5] = {};  // of __builtin_setjmp()
+#endif
+  };
   // What sanitizers are told at a switch of stacks.
   struct Watched {
     void* shadow = nullptr;            // address sanitizer's
@@ -48,6 +56,9 @@ class Fiber {
   static Pool& pool();
   static void enter(unsigned high, unsigned low);
   void run();
+  void begin();
+  static void go_over(Place& from, Place& to);
+  static void leave_for(Place& to);
   void begin_switch_in();
   void end_switch_in();
   void begin_switch_out();
@@ -55,18 +66,6 @@ class Fiber {
 
   std::function<void()> work_;
   Stack stack_;
-  // Where a stack goes on.
-  struct Place {
-#if defined(SPEEDO_SANITIZED)
-    ucontext_t context{};
-#else
-    void* words[5] = {};  // of __builtin_setjmp()
-#endif
-  };
-  void begin();
-  static void go_over(Place& from, Place& to);
-  static void leave_for(Place& to);
-
   Place place_, caller_;
   Fiber* previous_ = nullptr;  // that resumed this one
   Watched watched_;

@@ -90,16 +90,16 @@ TEST_CASE("weights in a mean follow the shards, weights by staleness the version
   Contribution three = contribution_of(1, 2);
   three.data.count = 3;
   const MergeOrder mean{{one, three}, true};
-  CHECK(merge_weight(one, mean, schedule, {0}) == 0.5F);
-  CHECK(merge_weight(three, mean, schedule, {0}) == 1.5F);
-  CHECK(merge_weight(three, {{three}, false}, schedule, {0}) == 1.0F);
+  CHECK(weighed(mean, schedule, {0})[0].weight == 0.5F);
+  CHECK(weighed(mean, schedule, {0})[1].weight == 1.5F);
+  CHECK(weighed({{three}, false}, schedule, {0})[0].weight == 1.0F);
   // What the strategy or the versions make of a weight is not in the share.
   three.weight = 0.25F;
-  CHECK(merge_share(three, {{one, three}, true}, schedule) == 1.5F);
-  CHECK(merge_share(three, {{three}, false}, schedule) == 1.0F);
+  CHECK(weighed({{one, three}, true}, schedule, {0})[1].share == 1.5F);
+  CHECK(weighed({{three}, false}, schedule, {0})[0].share == 1.0F);
   three.weight = 1.0F;
   schedule.weight_by_staleness = true;
-  CHECK(merge_weight(one, {{one}, false}, schedule, {3}) == 0.25F);
+  CHECK(weighed({{one}, false}, schedule, {3})[0].weight == 0.25F);
   CHECK(staleness_of(one, {0}) == 0);
 }
 

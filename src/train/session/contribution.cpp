@@ -10,29 +10,31 @@ std::uint64_t staleness_of(const Contribution& contribution, Version newest) {
   return newest > contribution.base ? newest.value - contribution.base.value : 0;
 }
 
-float merge_share(const Contribution& contribution, const MergeOrder& merge,
-                  const Schedule& schedule) {
-  if (!merge.mean || is_elastic(schedule.update.kind)) return 1.0F;
+std::vector<MergeJob::Contribution> weighed(const MergeOrder& merge, const Schedule& schedule,
+                                            Version newest) {
+  const bool elastic = is_elastic(schedule.update.kind);
+  const std::uint64_t count = merge.contributions.size();
   std::uint64_t shards = 0;
   for (const Contribution& each : merge.contributions) shards += each.data.count;
-  SPEEDO_ASSERT(shards >= merge.contributions.size());  // each run trains at least one
-  return static_cast<float>(
-      static_cast<double>(contribution.data.count * merge.contributions.size()) /
-      static_cast<double>(shards));
-}
-
-float merge_weight(const Contribution& contribution, const MergeOrder& merge,
-                   const Schedule& schedule, Version newest) {
-  double weight = contribution.weight;
-  if (schedule.weight_by_staleness) {
-    weight /= 1.0 + static_cast<double>(staleness_of(contribution, newest));
+  // What a round's elastic steps come to.
+  const double whole =
+      static_cast<double>(schedule.update.moving_rate) * static_cast<double>(count);
+  std::vector<MergeJob::Contribution> all;
+  for (const Contribution& each : merge.contributions) {
+    double weight = each.weight;
+    float share = 1.0F;
+    if (schedule.weight_by_staleness) {
+      weight /= 1.0 + static_cast<double>(staleness_of(each, newest));
+    }
+    if (merge.mean && elastic) weight /= std::max(whole, 1.0);
+    if (merge.mean && !elastic) {
+      SPEEDO_ASSERT(shards >= count);  // each run trains at least one
+      share = static_cast<float>(static_cast<double>(each.data.count * count) /
+                                 static_cast<double>(shards));
+    }
+    all.push_back({each.worker, each.run, static_cast<float>(weight * share), share});
   }
-  if (merge.mean && is_elastic(schedule.update.kind)) {
-    const double whole = static_cast<double>(schedule.update.moving_rate) *
-                         static_cast<double>(merge.contributions.size());
-    weight /= std::max(whole, 1.0);
-  }
-  return static_cast<float>(weight * merge_share(contribution, merge, schedule));
+  return all;
 }
 
 }  // namespace speedo

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <speedo/base/ids.hpp>
+#include <speedo/train/merge_job.hpp>
 #include <speedo/train/schedule.hpp>
 #include <speedo/train/strategy.hpp>
 
@@ -31,15 +32,13 @@ struct MergeOrder {
 // Updates merged since the weights that the contribution was computed from.
 std::uint64_t staleness_of(const Contribution& contribution, Version newest);
 
-// What one contribution of `merge`, whose stage has this schedule, has of a mean, which is one over
-// samples: shares are as the shards, and come to the number of contributions. Elastic steps are
-// summed, and a worker takes back just what it gave: 1.
-float merge_share(const Contribution& contribution, const MergeOrder& merge,
-                  const Schedule& schedule);
-// Its weight: its share, and what the strategy and its staleness make of it. Elastic steps of a
-// round that would move the centre further than to the mean of the workers are so much shorter:
-// beyond, it would swing about it (Zhang, Choromanska, LeCun 2015: p a <= 1).
-float merge_weight(const Contribution& contribution, const MergeOrder& merge,
-                   const Schedule& schedule, Version newest);
+// The contributions of `merge`, whose stage has this schedule, in their order. What each has of a
+// mean, which is one over samples: shares are as the shards, and come to the number of
+// contributions; elastic steps are summed, and a worker takes back just what it gave: 1. And its
+// weight: its share, and what the strategy and its staleness make of it. Elastic steps of a round
+// that would move the centre further than to the mean of the workers are so much shorter: beyond,
+// it would swing about it (Zhang, Choromanska, LeCun 2015: p a <= 1).
+std::vector<MergeJob::Contribution> weighed(const MergeOrder& merge, const Schedule& schedule,
+                                            Version newest);
 
 }  // namespace speedo

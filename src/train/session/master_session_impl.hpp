@@ -118,7 +118,6 @@ struct MasterSession::Impl {
   void start_merge();
   void expect_merge();
   master_command::StartMerge merge_command(MergeId id, const MergeOrder& merge) const;
-  float weight_of(const Contribution& contribution, const MergeOrder& merge) const;
   bool is_astray(const TrainedMessage& message) const;
   void part_from(WorkerId id, std::uint64_t version);
   bool drained() const;

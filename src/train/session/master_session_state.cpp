@@ -110,11 +110,11 @@ void MasterSession::Impl::save_told(const MergeOrder* merged, record::Session& s
     const ProcessUuid process{member.uuid_high, member.uuid_low};
     if (const auto told = runs_.told(id, process)) all[id] = *told;
   }
-  for (const Contribution& each : merged ? merged->contributions : std::vector<Contribution>{}) {
+  for (const auto& each : weighed(merged ? *merged : MergeOrder{}, schedule(), tally_.newest())) {
     const auto found = all.find(each.worker);
     if (found == all.end()) continue;
     found->second.merged_run = each.run.value;
-    found->second.merged_weight = weight_of(each, *merged);
+    found->second.merged_weight = each.weight;
   }
   for (const auto& [id, told] : all) {
     if (told.merged_run == kNoRun || told.process == ProcessUuid{}) continue;

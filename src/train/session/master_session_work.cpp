@@ -178,10 +178,7 @@ master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
   command.lr_scale = stages_.rate_scale(iteration(), merge.contributions.size());
   command.is_last = iteration() + 1 >= config_.max_iteration;
   command.has_newcomers = members_.ready_count() > merge.contributions.size();
-  for (const Contribution& each : merge.contributions) {
-    command.contributions.push_back(
-        {each.worker, each.run, weight_of(each, merge), merge_share(each, merge, schedule())});
-  }
+  command.contributions = weighed(merge, schedule(), tally_.newest());
   return command;
 }
 
@@ -202,20 +199,16 @@ void MasterSession::Impl::expect_merge() {
   out_.add(master_command::ExpectMerge{merge_command({}, merge)});
 }
 
-float MasterSession::Impl::weight_of(const Contribution& contribution,
-                                     const MergeOrder& merge) const {
-  return merge_weight(contribution, merge, schedule(), tally_.newest());
-}
-
 void MasterSession::Impl::handle(const master_event::Merged& event) {
   const MergeOrder merge = work_.end_merge(event.merge);
   weights_check_ = event.check;
+  for (const MergeJob::Contribution& each : weighed(merge, schedule(), tally_.newest())) {
+    if (!is_among(event.rejected, each.worker)) runs_.merged(each.worker, each.run, each.weight);
+  }
   std::vector<Contribution> merged;
   for (const Contribution& each : merge.contributions) {
     leases_.use_up(each.data);
-    if (is_among(event.rejected, each.worker)) continue;
-    merged.push_back(each);
-    runs_.merged(each.worker, each.run, weight_of(each, merge));
+    if (!is_among(event.rejected, each.worker)) merged.push_back(each);
   }
   if (!merged.empty()) {
     SPEEDO_ASSERT(!open() || !jobs_.holds_weights());  // else the merge would have waited

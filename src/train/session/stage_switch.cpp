@@ -9,10 +9,9 @@ namespace speedo {
 StageSwitch::StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration)
     : stages_(stages) {
   SPEEDO_ASSERT(!stages.empty());
-  if (cycle() > 0) {
-    const std::uint64_t cycles = iteration / cycle();
-    number_ = cycles * stages.size();
-    start_ = cycles * cycle();
+  if (const std::uint64_t cycle = cycle_of(stages); cycle > 0) {
+    number_ = iteration / cycle * stages.size();
+    start_ = iteration / cycle * cycle;
   }
   while (is_over(iteration)) {
     start_ += schedule().iterations;
@@ -20,10 +19,9 @@ StageSwitch::StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iter
   }
 }
 
-// Iterations until the stages begin anew; 0: they never do.
-std::uint64_t StageSwitch::cycle() const {
+std::uint64_t StageSwitch::cycle_of(const std::vector<Schedule>& stages) {
   std::uint64_t sum = 0;
-  for (const Schedule& stage : stages_) {
+  for (const Schedule& stage : stages) {
     if (stage.iterations == 0) return 0;
     sum += stage.iterations;
   }

@@ -18,6 +18,9 @@ class StageSwitch {
  public:
   enum class Step { kTraining, kDraining, kEntering };
 
+  // Iterations until the stages begin anew; 0: they never do.
+  static std::uint64_t cycle_of(const std::vector<Schedule>& stages);
+
   // Stages follow each other, and are repeated; `stages` outlives it, at least one. A training that
   // begins at an iteration above 0 has the stages of those before behind it, each as long as it
   // should be.
@@ -48,8 +51,6 @@ class StageSwitch {
 
  private:
   const std::vector<Schedule>& stages_;
-  std::uint64_t cycle() const;
-
   std::uint64_t number_ = 0;
   std::uint64_t start_ = 0;
   Step step_ = Step::kTraining;
