@@ -114,7 +114,8 @@ run() {
   part kernels_on_host tests/test_gpu
   part libraries_on_host tests/test_gpu_libraries
   part backend tests/test_backend --gpu 0 --filenames-as-tags '~[cpu]' '~[#cpu_limits_test]' \
-    '~[#memory_test]' '~[#parts_test]' '~[#onednn_failure_test]' '~[#deferred_device_test]'
+    '~[#memory_test]' '~[#parts_test]' '~[#onednn_failure_test]' '~[#deferred_device_test]' \
+    '~[#signal_stack_test]'
   part layers tests/test_layers --gpu 0
   part nets tests/test_gpu_nets
   part golden tests/golden_runner --device gpu ../tests/golden/data

@@ -24,7 +24,6 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kReadBlock = 4096;  // behind the end that a file is said to have
-constexpr int kLinksMax = 40;             // one after another, as the kernel follows them
 
 Error cannot_write(const std::filesystem::path& path, const std::string& why) {
   return Error{ErrorCode::kCannotWrite, "cannot write '" + path.string() + "': " + why};
@@ -33,21 +32,6 @@ Error cannot_write(const std::filesystem::path& path, const std::string& why) {
 Error cannot_read(const std::filesystem::path& path, int reason) {
   return Error{code_of_file_error(reason),
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
-}
-
-// What /proc names, as an open file is named where /dev/stdout leads.
-bool is_of_proc(const std::filesystem::path& path) { return path.native().starts_with("/proc/"); }
-
-// What lies where the links from `path` on lead to, whether it is there or not; those of /proc,
-// whose texts are not always paths, aside.
-std::filesystem::path behind_links(std::filesystem::path path) {
-  std::error_code code;
-  for (int i = 0; i < kLinksMax && !is_of_proc(path); ++i) {
-    const std::filesystem::path next = std::filesystem::read_symlink(path, code);
-    if (code) break;
-    path = path.parent_path() / next;
-  }
-  return path;
 }
 
 // A device, a pipe or a socket: nothing that another file could take the place of.
@@ -145,7 +129,8 @@ Result<void> write_new_file(const std::filesystem::path& path,
 Result<void> check_prefix_writable(const std::string& prefix) {
   SPEEDO_TRY(check_output(prefix));
   std::error_code code;
-  if (Temporary::file_beside(prefix, code)) return {};
+  // A prefix may end in the name of a folder, or be empty: a snapshot's name goes on from there.
+  if (Temporary::file_beside(prefix + "_iter_", code)) return {};
   std::error_code ignored;
   const std::filesystem::path whole =
       std::filesystem::absolute(folder_of(prefix), ignored).lexically_normal();

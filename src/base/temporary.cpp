@@ -46,15 +46,23 @@ fs::path draw_name(const fs::path& target, std::error_code& code) {
   return name;
 }
 
-// The name of the target that a file is a temporary of; empty: of none.
-std::string target_of(const fs::path& path) {
+// The name of the target that a file is a temporary of, which is not empty.
+std::optional<std::string> target_of(const fs::path& path) {
   const std::string name = path.filename().string();
   const std::size_t tail = kInfix.size() + kRandomCharacters;
-  if (name.size() <= tail) return "";
+  if (name.size() <= tail) return std::nullopt;
   const std::size_t infix = name.size() - tail;
   const bool ours = name.compare(infix, kInfix.size(), kInfix) == 0 &&
                     name.find_first_not_of(kAlphabet, infix + kInfix.size()) == std::string::npos;
-  return ours ? name.substr(0, infix) : "";
+  return ours ? std::optional(name.substr(0, infix)) : std::nullopt;
+}
+
+// A folder, by its slash at the end, or nothing at all is no name that something could get.
+bool has_name(const fs::path& target, std::error_code& code) {
+  if (target.has_filename()) return true;
+  code = std::make_error_code(target.empty() ? std::errc::no_such_file_or_directory
+                                             : std::errc::is_a_directory);
+  return false;
 }
 
 // The name is still the file or folder that `fd` is open on.
@@ -162,6 +170,7 @@ void Temporary::discard() {
 
 std::optional<Temporary> Temporary::file_beside(const fs::path& target, std::error_code& code,
                                                 fs::perms mode) {
+  if (!has_name(target, code)) return std::nullopt;
   remove_stale(target);
   fs::path made;
   const int fd =
@@ -171,6 +180,7 @@ std::optional<Temporary> Temporary::file_beside(const fs::path& target, std::err
 }
 
 std::optional<Temporary> Temporary::path_beside(const fs::path& target, std::error_code& code) {
+  if (!has_name(target, code)) return std::nullopt;
   remove_stale(target);
   fs::path made;
   const int fd = make(target, make_folder, made, code);
@@ -183,7 +193,8 @@ void Temporary::sweep(const fs::path& beginning) {
   if (!present) return;
   const std::string head = beginning.filename().string();
   for (const fs::path& path : *present) {
-    if (target_of(path).starts_with(head)) remove_if_stale(path);
+    const auto target = target_of(path);
+    if (target && target->starts_with(head)) remove_if_stale(path);
   }
 }
 

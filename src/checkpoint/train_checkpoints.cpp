@@ -102,4 +102,10 @@ std::optional<std::int64_t> seed_of_newest(const std::string& prefix, const std:
   return newest->record.random_seed();
 }
 
+std::optional<std::int64_t> seed_of_record(const std::string& record_file) {
+  const auto record = read_record(record_file);
+  if (!record || !record->has_random_seed()) return std::nullopt;
+  return record->random_seed();
+}
+
 }  // namespace speedo

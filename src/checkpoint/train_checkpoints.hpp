@@ -59,5 +59,7 @@ class TrainCheckpoints {
 // The seed that the job's last training with this prefix began with, if a checkpoint has it; of a
 // training that is not known, that of the job's newest checkpoint.
 std::optional<std::int64_t> seed_of_newest(const std::string& prefix, const std::string& job);
+// The same of a .speedo file's training. What is wrong with the file its loading tells.
+std::optional<std::int64_t> seed_of_record(const std::string& record_file);
 
 }  // namespace speedo

@@ -1,6 +1,7 @@
 #include "cli/process.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 
 #include <fcntl.h>
@@ -38,6 +39,7 @@ std::vector<std::string> arguments_of(int argc, char** argv) { return {argv + 1,
 
 int run_process(const char* program, int argc, char** argv, const ProgramBody& body) {
   open_standard_files();
+  ::signal(SIGXFSZ, SIG_IGN);  // A file that grows beyond the limit is an error of its write.
   set_up_out_of_room(program);
   set_up_uncaught();
   const int code = run_program(program, [&] {

@@ -25,7 +25,15 @@ Result<void> remove_old(const FolderTarget& target) {
                            code.message())};
 }
 
+std::filesystem::path without_slash(const std::filesystem::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
 }  // namespace
+
+std::filesystem::path named_folder(const std::filesystem::path& path) {
+  return without_slash(behind_links(without_slash(path)));
+}
 
 Result<void> check_target(const FolderTarget& target, bool force) {
   std::error_code code;

@@ -14,6 +14,9 @@ struct FolderTarget {
   bool (*is_ours)(const std::filesystem::path& file) = nullptr;  // whether it is a file of one
 };
 
+// The folder that a user names, with a slash at its end or without, or by a link that leads there.
+std::filesystem::path named_folder(const std::filesystem::path& path);
+
 // With force, the folder must be a database and nothing else, which is known before work begins.
 // Error: kCannotWrite.
 Result<void> check_target(const FolderTarget& target, bool force);

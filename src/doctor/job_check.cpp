@@ -22,7 +22,10 @@ Finding solver_found(const SolverFile& file, const std::string& name) {
 }
 
 const char* remedy_of_net(ErrorCode code) {
-  if (code == ErrorCode::kNotFound || code == ErrorCode::kData) {
+  if (code == ErrorCode::kData) {
+    return "mend that file or leave it out; of records, --on-bad-record skip passes over it";
+  }
+  if (code == ErrorCode::kNotFound) {
     return "paths are relative to the prototxt's folder, or to the working directory; workers need "
            "the data at the same path";
   }

@@ -65,6 +65,8 @@ void convert(SafetensorsType type, const std::vector<std::byte>& bytes, std::spa
       return convert<std::uint16_t>(bytes, target, from_float16);
     case SafetensorsType::kBf16:
       return convert<std::uint16_t>(bytes, target, from_bfloat16);
+    case SafetensorsType::kOther:
+      break;
   }
 }
 
@@ -137,6 +139,11 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
 
 Result<void> SafetensorsFile::read(const StoredTensor& tensor, std::span<float> target) const {
   SPEEDO_ASSERT(target.size() == static_cast<std::size_t>(tensor.shape.count()));
+  if (tensor.type == SafetensorsType::kOther) {
+    return bad_file(name(), fmt::format("tensor '{}' is not of F32, F16, BF16 or F64, and cannot "
+                                        "be read",
+                                        tensor.name));
+  }
   SPEEDO_TRY(
       check_memory(fmt::format("{}: tensor '{}'", name(), tensor.name), tensor.end - tensor.begin));
   std::vector<std::byte> bytes(tensor.end - tensor.begin);

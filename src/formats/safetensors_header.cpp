@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <speedo/base/assert.hpp>
 
 #include "base/json_member.hpp"
 #include "base/json_text.hpp"
@@ -27,10 +28,21 @@ struct TypeName {
   std::uint64_t bytes;
 };
 
-constexpr std::array<TypeName, 4> kTypes = {{{SafetensorsType::kF64, "F64", 8},
-                                             {SafetensorsType::kF32, "F32", 4},
-                                             {SafetensorsType::kF16, "F16", 2},
-                                             {SafetensorsType::kBf16, "BF16", 2}}};
+constexpr auto kTypes = std::to_array<TypeName>({{SafetensorsType::kF64, "F64", 8},
+                                                 {SafetensorsType::kF32, "F32", 4},
+                                                 {SafetensorsType::kF16, "F16", 2},
+                                                 {SafetensorsType::kBf16, "BF16", 2},
+                                                 {SafetensorsType::kOther, "BOOL", 1},
+                                                 {SafetensorsType::kOther, "U8", 1},
+                                                 {SafetensorsType::kOther, "I8", 1},
+                                                 {SafetensorsType::kOther, "F8_E5M2", 1},
+                                                 {SafetensorsType::kOther, "F8_E4M3", 1},
+                                                 {SafetensorsType::kOther, "U16", 2},
+                                                 {SafetensorsType::kOther, "I16", 2},
+                                                 {SafetensorsType::kOther, "U32", 4},
+                                                 {SafetensorsType::kOther, "I32", 4},
+                                                 {SafetensorsType::kOther, "U64", 8},
+                                                 {SafetensorsType::kOther, "I64", 8}});
 
 const TypeName& entry_of(SafetensorsType type) {
   return *std::find_if(kTypes.begin(), kTypes.end(),
@@ -150,9 +162,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     }
     const auto type = std::find_if(kTypes.begin(), kTypes.end(),
                                    [&](const TypeName& entry) { return entry.name == *type_; });
-    if (type == kTypes.end()) {
-      return fail(fmt::format("dtype {} is not read: it must be F32, F16, BF16 or F64", *type_));
-    }
+    if (type == kTypes.end()) return fail(fmt::format("dtype {} is not known", *type_));
     auto shape = Shape::create({shape_->begin(), shape_->end()});
     if (!shape) return fail(shape.error().message);
     const std::uint64_t begin = (*offsets_)[0], end = (*offsets_)[1];
@@ -203,8 +213,6 @@ Result<void> check_data(SafetensorsHeader& header, std::uint64_t data_bytes) {
 
 }  // namespace
 
-std::uint64_t bytes_of(SafetensorsType type) { return entry_of(type).bytes; }
-
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json,
                                                    std::uint64_t data_bytes) {
   HeaderReader reader;
@@ -218,6 +226,7 @@ std::string to_json(const SafetensorsHeader& header) {
   Json json = Json::object();
   if (!header.metadata.empty()) json[std::string(kMetadata)] = header.metadata;
   for (const StoredTensor& tensor : header.tensors) {
+    SPEEDO_ASSERT(tensor.type != SafetensorsType::kOther);
     add_member(json, tensor.name,
                Json{{"dtype", entry_of(tensor.type).name},
                     {"shape", tensor.shape.dims()},

@@ -11,9 +11,8 @@
 
 namespace speedo {
 
-enum class SafetensorsType : std::uint8_t { kF64, kF32, kF16, kBf16 };
-
-std::uint64_t bytes_of(SafetensorsType type);
+// kOther: of integers and the like, which lies in the file and cannot be read.
+enum class SafetensorsType : std::uint8_t { kF64, kF32, kF16, kBf16, kOther };
 
 // One array of a safetensors file.
 struct StoredTensor {
@@ -29,9 +28,9 @@ struct SafetensorsHeader {
 };
 
 // The JSON between a safetensors file's first eight bytes and its data, of which there are so many
-// bytes. What it says is checked: names once, types that are floats, shapes that make the bytes
-// between the offsets, and arrays one behind another, without gaps, to the end of the data. Error:
-// kData, without the file's name.
+// bytes. What it says is checked: names once, types that the format knows, shapes that make the
+// bytes between the offsets, and arrays one behind another, without gaps, to the end of the data.
+// Error: kData, without the file's name.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, std::uint64_t data_bytes);
 
 // The JSON of a header whose tensors have their offsets.

@@ -67,7 +67,7 @@ std::vector<std::string> environment_texts(const ChildCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
   const int input = launch.input >= 0 ? launch.input : ::open("/dev/null", O_RDONLY);
   ::dup2(input, STDIN_FILENO);
   if (launch.output >= 0) {

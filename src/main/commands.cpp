@@ -74,6 +74,7 @@ const std::vector<CommandEntry>& commands() {
       {"simulate", "prove the schedules under faults, or plan a cluster", simulate_command},
       {"doctor", "find what is wrong before hours are lost", doctor_command},
       {"status", "show how a running job stands, once or live", status_command},
+      {"jobs", "list what jobs have in Redis, or remove one of them", jobs_command},
       {"token", "make the secret that a master and its workers share", token_command},
       {"cert", "make certificates for master and workers, and revoke them", cert_command},
       {"config", "show a program's options and where each value comes from", config_command},

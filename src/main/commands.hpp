@@ -42,6 +42,7 @@ Result<int> import_command(const CommandLine& line);
 Result<int> simulate_command(const CommandLine& line);
 Result<int> doctor_command(const CommandLine& line);
 Result<int> status_command(const CommandLine& line);
+Result<int> jobs_command(const CommandLine& line);
 Result<int> token_command(const CommandLine& line);
 Result<int> cert_command(const CommandLine& line);
 Result<int> config_command(const CommandLine& line);

@@ -32,7 +32,8 @@ class HttpOrigin : public Origin {
     HttpRequest head = plain_request();
     head.only_head = true;
     SPEEDO_TRY(client.perform(head, answer));
-    if (answer.is_success() && answer.length()) {
+    // Some say 0 of what they have not made yet.
+    if (answer.is_success() && answer.length().value_or(0) > 0) {
       return FileFacts{.bytes = *answer.length(),
                        .version = version_of(answer),
                        .has_ranges = answer.header("accept-ranges") == "bytes"};
@@ -143,14 +144,17 @@ Error status_error(const RemoteUri& uri, const RemoteAnswer& answer) {
 
 std::string range_text(ByteSpan span) { return fmt::format("{}-{}", span.begin, span.end - 1); }
 
+// Without the mark of a weak one, which what stands between may put there and take away.
 std::string version_of(const RemoteAnswer& answer) {
+  constexpr std::string_view kWeak = "W/";
   const std::string tag = answer.header("etag");
+  if (tag.starts_with(kWeak)) return tag.substr(kWeak.size());
   return tag.empty() ? answer.header("last-modified") : tag;
 }
 
 Result<void> check_range(const RemoteUri& uri, const RemoteAnswer& answer, ByteSpan span,
                          const FileFacts& facts) {
-  if (version_of(answer) != facts.version) {
+  if (!facts.version.empty() && version_of(answer) != facts.version) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("'{}': the file has changed meanwhile", uri.shown())};
   }

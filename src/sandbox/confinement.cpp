@@ -60,7 +60,9 @@ void offer_to_go_first() {
 }  // namespace
 
 Result<void> confine_process(const Confinement& confinement) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE}) ::signal(signal, SIG_IGN);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ}) {
+    ::signal(signal, SIG_IGN);
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // It may have ended before that.
   if (::getppid() != confinement.parent) {

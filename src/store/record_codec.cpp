@@ -120,7 +120,18 @@ Result<std::vector<ManifestChunk>> decode_chunks(const record::Manifest& message
 
 }  // namespace
 
-std::string job_prefix(std::string_view job) { return "speedo:{" + std::string(job) + "}:"; }
+std::string job_prefix(std::string_view job) {
+  return std::string(kJobKeyStart) + std::string(job) + "}:";
+}
+
+std::string job_of_record_key(std::string_view key) {
+  if (!key.starts_with(kJobKeyStart)) return {};
+  key.remove_prefix(kJobKeyStart.size());
+  const std::size_t end = key.find("}:");
+  if (end == std::string_view::npos) return {};
+  const std::string_view tag = key.substr(0, end);
+  return std::string(tag.substr(0, tag.find(':')));
+}
 
 RecordKeys::RecordKeys(std::string_view job, std::string_view name)
     : prefix_(job_prefix(job) + std::string(name)) {

@@ -30,8 +30,11 @@ class RecordKeys {
   std::string prefix_;
 };
 
-// What all keys of a job begin with.
+// What all keys of all jobs begin with; and of one job, its mastership's aside.
+inline constexpr std::string_view kJobKeyStart = "speedo:{";
 std::string job_prefix(std::string_view job);
+// The job that a key beginning so belongs to, on whichever server; "" for another key.
+std::string job_of_record_key(std::string_view key);
 
 struct ChunkHead {
   std::uint64_t version = 0;

@@ -9,14 +9,13 @@
 #include <speedo/store/layout.hpp>
 
 #include "base/parse_number.hpp"
+#include "store/record_codec.hpp"
 
 namespace speedo {
 namespace {
 
-constexpr std::string_view kBeforeTag = "speedo:{";
-
 std::string start_of(std::string_view tag) {
-  return std::string(kBeforeTag) + std::string(tag) + "}";
+  return std::string(kJobKeyStart) + std::string(tag) + "}";
 }
 
 std::vector<std::string> starts_of(std::span<const std::string> tags) {

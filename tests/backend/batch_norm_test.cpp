@@ -90,6 +90,72 @@ TEST_CASE("batch normalization agrees with the reference in every layout") {
   }
 }
 
+// Of a backend that cannot, the same in three operations.
+TEST_CASE("batch normalization adds another array before its activation") {
+  BatchNormShape shape = GENERATE(from_range(norm_shapes()));
+  if (shape.batch * shape.spatial == 2) return;
+  const bool has_relu = GENERATE(true, false);
+  shape.is_fixed = GENERATE(true, false);
+  const bool in_place = GENERATE(true, false);
+  const UnaryOp relu{UnaryKind::kRelu};
+  const ArrayShape array{shape.batch, shape.channels, shape.spatial};
+  const Parameters parameters(shape.channels);
+  for (const Layout layout : layouts_of(shape.channels)) {
+    shape.layout = layout;
+    CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, has_relu, in_place);
+    const auto run = [&](Workbench& bench, bool backward) {
+      BatchNormShape own = shape;
+      own.adds = bench.backend().adds(Producer::kBatchNorm);
+      if (own.adds && has_relu) own.activation = relu;
+      auto made = bench.backend().make_batch_norm(own);
+      REQUIRE(made.has_value());
+      BatchNorm& norm = **made;
+      const float* gamma = bench.put(parameters.gamma);
+      const float* beta = bench.put(parameters.beta);
+      float* mean = own.is_fixed ? bench.put(parameters.beta) : bench.blank(shape.channels);
+      float* variance = own.is_fixed ? bench.put(test_values(shape.channels, 0.5F, 3))
+                                     : bench.blank(shape.channels);
+      const float* x = bench.put_array(array, layout, test_values(array, -1, 5, 1));
+      float* addend = bench.put_array(array, layout, test_values(array, -2, 2, 3));
+      float* y = own.adds && in_place ? addend : bench.blank_array(array, layout);
+      if (own.adds) norm.add_next(addend);
+      if (own.is_fixed) {
+        norm.forward_fixed(x, mean, variance, gamma, beta, y);
+      } else {
+        norm.forward(x, gamma, beta, mean, variance, y);
+      }
+      const std::int64_t count = array.storage_count(layout);
+      if (!own.adds) bench.backend().axpby(count, 1.0F, addend, 1.0F, y);
+      if (!own.adds && has_relu) bench.backend().map(relu, count, y, y);
+      if (!backward) return bench.get_array(array, layout, y);
+      float* grad = bench.put_array(array, layout, test_values(array, -1, 1, 2));
+      float* gamma_grad = bench.put(parameters.beta);
+      float* beta_grad = bench.put(parameters.gamma);
+      norm.backward({x, y, grad, mean, variance, gamma, grad, gamma_grad, beta_grad});
+      return bench.get_array(array, layout, grad);
+    };
+    require_conforming_vectors(2e-6, [&](Workbench& d) { return run(d, false); });
+    require_conforming_vectors(5e-6, [&](Workbench& d) { return run(d, true); });
+  }
+}
+
+TEST_CASE("running statistics are what was added up, by its weight") {
+  const std::int64_t channels = GENERATE(1, 5, 37, 300);
+  const float weight = GENERATE(0.0F, 1.0F, 3.75F);
+  require_conforming_vectors(1e-7, [&](Workbench& bench) {
+    const std::vector<float> weights(1, weight);
+    float* mean = bench.blank(channels);
+    float* variance = bench.blank(channels);
+    bench.backend().read_running({.channels = channels,
+                                  .mean_sum = bench.put(test_values(channels, -2, 2, 1)),
+                                  .variance_sum = bench.put(test_values(channels, 0, 4, 2)),
+                                  .weight = bench.put(weights),
+                                  .mean = mean,
+                                  .variance = variance});
+    return join(bench.get(mean, channels), bench.get(variance, channels));
+  });
+}
+
 TEST_CASE("batch normalization works without gradients of its parameters, and in place") {
   BatchNormShape shape;
   shape.batch = 3, shape.channels = 5, shape.spatial = 4;

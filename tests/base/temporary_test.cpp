@@ -62,6 +62,35 @@ TEST_CASE("What a killed process left is removed at the next write of the same f
   CHECK(names[2].starts_with("other."));
 }
 
+TEST_CASE("A folder or no name at all is no target, and what lies there stays") {
+  const TempDir folder;
+  fs::create_directories(folder / "kept/deeper");
+  std::ofstream(folder / "kept/file") << "text";
+  std::ofstream(folder / "kept/deeper/file") << "text";
+  fs::create_symlink("kept/", folder / "link");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder / "kept");
+  for (const fs::path& target : {folder / "kept/", folder / "link/", fs::path(), fs::path("/")}) {
+    CAPTURE(target);
+    std::error_code code;
+    CHECK_FALSE(Temporary::file_beside(target, code));
+    CHECK(code);
+    code.clear();
+    CHECK_FALSE(Temporary::path_beside(target, code));
+    CHECK(code);
+    Temporary::sweep(target);
+    CHECK_FALSE(write_file_atomically(target, content_of("text")));
+    CHECK_FALSE(write_new_file(target, {"text"}, fs::perms{0600}));
+  }
+  CHECK_FALSE(write_file_atomically(folder / "link", content_of("text")));
+  CHECK(check_prefix_writable(""));
+  CHECK(check_prefix_writable((folder / "kept/").string()));
+  fs::current_path(before);
+  CHECK(names_in(folder / "kept") == std::vector<std::string>{"deeper", "file"});
+  CHECK(names_in(folder / "kept/deeper") == std::vector<std::string>{"file"});
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"kept", "link"});
+}
+
 TEST_CASE("What killed processes left beside files that begin alike is swept, and no more") {
   const TempDir folder;
   die_while_writing(folder / "net_iter_10.model");

@@ -526,6 +526,9 @@ TEST_CASE("The seed to go on with is that of the job's last training") {
   REQUIRE(write_training_file(training_file(place.prefix(), "job"), {3, 3}));
   CHECK_FALSE(seed_of_newest(place.prefix(), "job"));
   CHECK_FALSE(seed_of_newest(place.prefix(), "other"));
+  CHECK(seed_of_record(record_path(place.prefix(), 10).string()) == 5);
+  CHECK(seed_of_record(record_path(place.prefix(), 20).string()) == 6);
+  CHECK_FALSE(seed_of_record(record_path(place.prefix(), 30).string()));
 }
 
 TEST_CASE("A training removes what a killed one left of another iteration's files") {

@@ -113,6 +113,7 @@ struct Outcome {
   float loss = 0.0F;
   std::vector<float> gradients;
   int short_blobs = 0;  // with elements of bfloat16
+  int joined = 0;       // Eltwise layers that a BatchNorm computes
   std::int64_t blob_bytes = 0;
 };
 
@@ -128,13 +129,14 @@ void put_inputs(Net& net) {
   }
 }
 
-Outcome run(const std::string& text, Backend& backend) {
+// What somebody may look at, `keeps` says, is not joined with the layer before it.
+Outcome run(const std::string& text, Backend& backend, bool keeps) {
   const auto message = parse_net_prototxt(text, "net");
   REQUIRE(message.has_value());
   NetOptions options;
   options.backend = &backend;
   options.seed = 9;
-  options.keep_blobs = true;
+  options.keep_blobs = keeps;
   auto made = Net::create(*message, options);
   INFO((made ? std::string() : made.error().message));
   REQUIRE(made.has_value());
@@ -150,6 +152,9 @@ Outcome run(const std::string& text, Backend& backend) {
       test::values_at(backend.device(), net.gradients().data(), net.gradients().size());
   for (const std::string& name : net.blob_names()) {
     outcome.short_blobs += net.blob(name)->layout().type == ElementType::kBfloat16 ? 1 : 0;
+  }
+  for (const Net::LayerView& view : net.layers()) {
+    outcome.joined += view.layer->type() == "Eltwise" && view.fused.backward ? 1 : 0;
   }
   outcome.blob_bytes = net.memory().blob_bytes;
   return outcome;
@@ -170,8 +175,10 @@ void compare(Backend& tf32, Backend& bfloat16) {
   const std::pair<const char*, std::string> nets[] = {
       {"alex", alex()}, {"inception", inception()}, {"residual", residual()}, {"mixed", mixed()}};
   for (const auto& [name, text] : nets) {
-    CAPTURE(name);
-    const Outcome expected = run(text, tf32), got = run(text, bfloat16);
+    const bool keeps = GENERATE_COPY(true, false);
+    CAPTURE(name, keeps);
+    const Outcome expected = run(text, tf32, keeps), got = run(text, bfloat16, keeps);
+    CHECK(got.joined == (!keeps && name == std::string("residual") ? 1 : 0));
     CHECK(expected.short_blobs == 0);
     CHECK(got.short_blobs > 3);
     CHECK(got.blob_bytes < expected.blob_bytes);

@@ -89,6 +89,21 @@ TEST_CASE("converters replace nothing unless forced, and only data of their own 
     options.force = true;
     CHECK(convert(source, options));
   }
+  for (const char* name : {"lmdb", "leveldb"}) {
+    const auto format = std::string(name) == "lmdb" ? RecordFormat::kLmdb : RecordFormat::kLevelDb;
+    std::filesystem::create_directory_symlink(name, folder / (std::string("to_") + name));
+    for (const std::string& path : {std::string(name) + "/", std::string("to_") + name,
+                                   std::string("new_") + name + "/"}) {
+      CAPTURE(path);
+      const auto done =
+          convert(source, {.output = folder / path, .format = format, .force = true});
+      INFO((done ? std::string() : done.error().message));
+      REQUIRE(done);
+      CHECK_FALSE(std::filesystem::is_empty(folder / name));
+      CHECK(std::filesystem::is_symlink(folder / (std::string("to_") + name)));
+    }
+    CHECK_FALSE(std::filesystem::is_empty(folder / (std::string("new_") + name)));
+  }
   std::filesystem::create_directory(folder / "precious");
   write_bytes(folder / "precious" / "thesis.txt", "x");
   for (const auto format :

@@ -76,6 +76,25 @@ TEST_CASE("HDF5: a writer that is not committed leaves nothing, and the old file
   check_error(Hdf5Writer::create(folder / "none" / "f.h5"), ErrorCode::kCannotWrite, "f.h5");
 }
 
+TEST_CASE("HDF5: of a file that is cut while it is open the rest is an error, not zeros") {
+  const TempDir folder;
+  const auto path = folder / "f.h5";
+  constexpr std::int64_t kRows = 1000, kWidth = 500;
+  {
+    auto writer = Hdf5Writer::create(path);
+    REQUIRE(writer);
+    const std::int64_t dims[] = {kRows, kWidth};
+    REQUIRE(writer->add_floats("data", dims, std::vector<float>(kRows * kWidth, 1.0F)));
+    REQUIRE(writer->commit());
+  }
+  const auto file = Hdf5Reader::open(path);
+  REQUIRE(file);
+  std::vector<float> row(kWidth);
+  REQUIRE(file->read_rows("data", 0, 1, row));
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  check_error(file->read_rows("data", kRows - 1, 1, row), ErrorCode::kData, "f.h5");
+}
+
 TEST_CASE("HDF5: errors name file and dataset") {
   const TempDir folder;
   const auto path = folder / "f.h5";

@@ -146,6 +146,21 @@ TEST_CASE("a damaged image of any format is an error, never a fault") {
   }
 }
 
+TEST_CASE("a JPEG is whole without its last marker, and whatever version it says it is of") {
+  const std::string whole = make_jpeg(16, 3, std::vector<std::uint8_t>(48, 99), [](auto&) {});
+  Record expected, record;
+  REQUIRE(decode_bytes(whole, ImageColor::kColor, expected));
+  std::string other = whole;
+  const std::size_t version = whole.find("JFIF") + 5;
+  REQUIRE(version < whole.size());
+  other[version] = 2;
+  for (const std::string& file : {whole.substr(0, whole.size() - 2), other}) {
+    REQUIRE(decode_bytes(file, ImageColor::kColor, record));
+    CHECK(record.bytes == expected.bytes);
+  }
+  CHECK_FALSE(decode_bytes(whole.substr(0, whole.size() - 12), ImageColor::kColor, record));
+}
+
 TEST_CASE("images that announce more than their bytes can hold are refused") {
   Record record;
   std::string bomb = bmp_of(true);

@@ -92,12 +92,31 @@ TEST_CASE("every type of float is read, all else refused") {
   CHECK(all == std::vector<float>{1.0F, -2.0F, 0x1p-24F, infinity, 1.0F, 2.0F, 3.0F});
 }
 
+TEST_CASE("integers may lie in a file beside what is read, and are not read themselves") {
+  Folder folder;
+  const std::string path = folder.write(with_length(
+      R"({"n":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"
+      R"("f":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+      std::string("\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40", 12)));
+  const auto file = SafetensorsFile::open(path);
+  if (!file) FAIL(file.error().message);
+  REQUIRE(file->tensors().size() == 2);
+  std::vector<float> value(1);
+  REQUIRE(file->read(file->tensors()[1], value));
+  CHECK(value[0] == 2.0F);
+  const auto refused = file->read(file->tensors()[0], value);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("tensor 'n'") != std::string::npos);
+}
+
 TEST_CASE("a header that lies is refused, with the tensor's name") {
   const auto one = [](const std::string& type, const std::string& shape, const std::string& at) {
     return R"({"a":{"dtype":")" + type + R"(","shape":)" + shape + R"(,"data_offsets":)" + at +
            "}}";
   };
-  CHECK(error_of(one("I64", "[1]", "[0,8]"), 8).find("dtype I64 is not read") != std::string::npos);
+  CHECK(error_of(one("C64", "[1]", "[0,8]"), 8).find("dtype C64 is not known") !=
+        std::string::npos);
+  CHECK(error_of(one("I64", "[1]", "[0,4]"), 4).starts_with("tensor 'a': its shape"));
   CHECK(error_of(one("F32", "[2]", "[0,4]"), 4).starts_with("tensor 'a': its shape 2 (2) of F32"));
   CHECK(error_of(one("F32", "[2]", "[8,0]"), 8).starts_with("tensor 'a': its shape"));
   CHECK(error_of(one("F32", "[2]", "[0,8]"), 4).find("ends at byte 8, the file has 4") !=

@@ -14,6 +14,7 @@
 
 #include "gpu/elementwise/elementwise.hpp"
 #include "gpu/faulty_driver.hpp"
+#include "gpu/gpu_device.hpp"
 #include "gpu/launch/launch.hpp"
 #include "support/catch.hpp"
 #include "support/gpu/recording_driver.hpp"
@@ -276,6 +277,24 @@ TEST_CASE("other threads wait with streams until a recording is over") {
   rig.recorder->destroy(mark);
   rig.close();
   CHECK(rig.violations().empty());
+}
+
+TEST_CASE("memory that goes on another thread does not hold up a recording that wants some") {
+  const auto log = std::make_shared<CallLog>();
+  auto recorder = StepRecorder::make(std::make_unique<RecordingDriver>(log));
+  REQUIRE(recorder.has_value());
+  auto device = GpuDevice::make(**recorder, {});
+  REQUIRE(device.has_value());
+  auto buffer = (*device)->allocate_pinned(kRecorderBytes);
+  REQUIRE(buffer.has_value());
+  (*recorder)->begin((*device)->compute_handle());
+  std::thread thread([&] { *buffer = Buffer(); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const auto wanted = (*device)->allocate_pinned(kRecorderBytes);
+  CHECK(wanted.has_value());
+  CHECK_FALSE((*recorder)->end().obstacle.empty());
+  thread.join();
+  CHECK(log->violations().empty());
 }
 
 TEST_CASE("planted faults in the calls for graphs are found") {

@@ -63,6 +63,27 @@ TEST_CASE("A resumed run ends with the very weights of an unbroken one") {
   CHECK(place.read(model) == unbroken);
 }
 
+TEST_CASE("A training without a seed is gone on with by the one that was drawn for it") {
+  Context place;
+  const std::string fields = "max_iter: 40 snapshot: 20";
+  std::string text = place.read(fs::path(place.write_solver(fields)).filename().string());
+  const std::string seed = "random_seed: 3 ";
+  text.erase(text.find(seed), seed.size());
+  const std::string solver = place.write("solver.prototxt", text);
+  REQUIRE(place.run({"speedo", "train", "--solver", solver}).exit_code == 0);
+  const char* model = "snap_iter_40.caffemodel";
+  const std::string unbroken = place.read(model);
+  REQUIRE(unbroken.size() > 100);
+  for (const std::string& from : {place.file("snap_iter_20.speedo"), std::string("auto")}) {
+    CAPTURE(from);
+    for (const char* end : {"speedo", "caffemodel", "solverstate"}) {
+      fs::remove(place.file(std::string("snap_iter_40.") + end));
+    }
+    REQUIRE(place.run({"speedo", "train", "--solver", solver, "--resume=" + from}).exit_code == 0);
+    CHECK(place.read(model) == unbroken);
+  }
+}
+
 TEST_CASE("Room is asked for the snapshots that are still to come") {
   Context place;
   const std::string solver = place.write_solver("max_iter: 2 snapshot: 1");

@@ -228,7 +228,8 @@ TEST_CASE("A web server's own ways: no ranges, no HEAD, busy for a while, redire
   RemoteCache cache;
   const std::string bytes = random_bytes(250000);
   server.put("file", bytes);
-  for (const std::string fault : {"noranges", "nohead", "busy=503x2", "busy=429x2", "redirect="}) {
+  for (const std::string fault : {"noranges", "nohead", "busy=503x2", "busy=429x2", "redirect=",
+                                  "tags=none", "tags=strong", "tags=weak", "zero"}) {
     CAPTURE(fault);
     const auto file = cache.fetch(server.uri(fault + "/file"));
     CAPTURE(file ? "" : file.error().message);

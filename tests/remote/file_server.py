@@ -27,7 +27,7 @@ import urllib.parse
 KEY_ID, SECRET, TOKEN = 'KEYOFTESTS', 'a secret/of+tests', 'a token/of+tests='
 FAULTS = {'noranges', 'cut', 'short', 'long', 'other', 'othermd5', 'range', 'total', 'stall', 'busy',
           'status', 'redirect', 'loop', 'changes', 'nolength', 'headers', 'garbage', 'huge', 'basic',
-          'nohead', 'drip', 'toomuch', 'cutwhole', 'replaced'}
+          'nohead', 'drip', 'toomuch', 'cutwhole', 'replaced', 'tags', 'zero'}
 
 lock = threading.Lock()
 struck, requests, seen = collections.Counter(), collections.Counter(), collections.Counter()
@@ -145,6 +145,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                          Content_Range='bytes %d-%d/%d' % (span[0], span[1] - 1, len(data)))
 
     def answer_s3(self):
+        """Of a bucket called 'unlisted' it is not told what is missing."""
         found, code = signature(self.command, self.path, self.headers)
         if self.headers.get('x-amz-security-token', TOKEN) != TOKEN:
             found, code = None, 'InvalidToken'
@@ -155,6 +156,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get('x-amz-checksum-mode') == 'ENABLED' and data is not None:
             digest = hashlib.sha256(data).digest()
             headers['x_amz_checksum_sha256'] = base64.b64encode(digest).decode()
+        if data is None and self.path.startswith('/s3/unlisted/'):
+            return self.send(403, b'<Error><Code>AccessDenied</Code></Error>')
         return self.answer_file(self.path[len('/s3'):], b'<Error><Code>NoSuchKey</Code></Error>',
                                 **headers)
 
@@ -178,7 +181,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer_badly(self, fault, argument, path):
         if self.command == 'HEAD' and fault not in ('nohead', 'status', 'huge', 'headers', 'garbage',
                                                     'redirect', 'loop', 'basic', 'changes', 'busy',
-                                                    'nolength', 'noranges', 'cutwhole', 'replaced'):
+                                                    'nolength', 'noranges', 'cutwhole', 'replaced', 'tags',
+                                                    'zero'):
             return self.answer_file(path)
         getattr(self, 'do_' + fault)(argument, path)
 
@@ -326,6 +330,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             strike('nohead')
             return self.send(405)
         return self.answer_file(path, **version_headers(argument))
+
+    def do_tags(self, argument, path):
+        """Of the same file another tag for HEAD than for GET: none, or a weak one's."""
+        strike('tags')
+        tag = '"%s"' % hashlib.md5(self.content(path)).hexdigest()
+        head = {'none': None, 'strong': tag, 'weak': 'W/' + tag}[argument]
+        get = 'W/' + tag if argument == 'strong' else tag
+        return self.answer_file(path, ETag=head if self.command == 'HEAD' else get)
+
+    def do_zero(self, _, path):
+        if self.command == 'HEAD':
+            strike('zero')
+            return self.send(200)
+        return self.answer_file(path)
 
     def do_headers(self, *_):
         strike('headers')

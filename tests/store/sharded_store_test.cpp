@@ -9,6 +9,8 @@
 #include <speedo/store/store_address.hpp>
 
 #include "store/chunk_range.hpp"
+#include "store/mastership.hpp"
+#include "store/record_codec.hpp"
 #include "store/sharded_key_value.hpp"
 #include "store/store_under_test.hpp"
 #include "store/striking_map.hpp"
@@ -37,6 +39,30 @@ struct Spread {
 };
 
 }  // namespace
+
+TEST_CASE("a job is known by the keys of its records on each server, and by no other key") {
+  const Spread spread(3);
+  ChunkedStore store = spread.store();
+  require(store.put_blob("note", "text"));
+  require(put(store, weights_key(), info_of(1, kSpreadCount), pattern(kSpreadCount, 1)));
+  MasterClaim claim;
+  claim.holder = "somebody";
+  claim.time = std::chrono::minutes(1);
+  require(store.claim_master(claim));
+  std::size_t found = 0;
+  for (const auto& server : spread.servers) {
+    for (const auto& [key, value] : server->image()) {
+      const bool is_mastership = key == term_key("job") || key == lease_key("job");
+      INFO(key);
+      CHECK(job_of_record_key(key) == (is_mastership ? "" : "job"));
+      found += is_mastership ? 0 : 1;
+    }
+  }
+  CHECK(found > 3);
+  for (const char* other : {"", "speedo:{", "speedo:{job", "{job}:x", "other:{job}:x"}) {
+    CHECK(job_of_record_key(other).empty());
+  }
+}
 
 TEST_CASE("a record's chunks go round the servers, all else to the first", "[store][sharded]") {
   const Spread spread(3);

@@ -85,6 +85,8 @@ TEST_CASE("a manifest that lacks a part does not take the place of a version tha
   REQUIRE_FALSE(merged);
   REQUIRE(merged.error().code == ErrorCode::kCorrupt);
   REQUIRE(merged.error().message.find("part 2 of 2") != std::string::npos);
+  const std::string remedy = "the store has version " + std::to_string(fixture.after(2).value);
+  REQUIRE(merged.error().message.find(remedy) != std::string::npos);
   fixture.merger.reset();
   std::vector<float> found(before.size());
   const auto info = read_all_parts(joined.store, fixture.layout, found);

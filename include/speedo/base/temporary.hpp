@@ -18,7 +18,7 @@ namespace speedo {
 class Temporary {
  public:
   // An empty file, open for writing, that has `mode` from the start (less the process's umask). On
-  // failure `code` tells why.
+  // failure `code` tells why, also that the target is a folder by the slash at its end.
   static std::optional<Temporary> file_beside(
       const std::filesystem::path& target, std::error_code& code,
       std::filesystem::perms mode = std::filesystem::perms{0644});

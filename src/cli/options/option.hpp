@@ -38,6 +38,7 @@ enum class Program : std::uint8_t {
   kDoctor,
   kLaunch,
   kStatus,
+  kJobs,
   kDeviceQuery,
   kToken,
   kCert,

@@ -20,8 +20,8 @@ constexpr Programs kOnDevices{Program::kRun,  Program::kWorker, Program::kLaunch
                               Program::kExtractFeatures};
 constexpr Programs kConverting{Program::kConvert, Program::kMean};
 constexpr Programs kAsking{Program::kConfig, Program::kCompletion, Program::kManual,
-                           Program::kStatus, Program::kDeviceQuery, Program::kToken,
-                           Program::kCert};
+                           Program::kStatus, Program::kJobs, Program::kDeviceQuery,
+                           Program::kToken, Program::kCert};
 constexpr Programs kPrinting =
     kTrainers | Programs{Program::kTest, Program::kTime, Program::kProof, Program::kPlan};
 constexpr Programs kAllPrograms =
@@ -35,8 +35,8 @@ constexpr Programs kReadsFiles =
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "
     "upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text extract_features "
-    "classify parse_log plot_log draw_net export import simulate plan doctor status token cert "
-    "config completion manual master worker";
+    "classify parse_log plot_log draw_net export import simulate plan doctor status jobs token "
+    "cert config completion manual master worker";
 
 constexpr Option kProcessOptions[] = {
     {.name = "program",
@@ -272,7 +272,7 @@ constexpr Option kProcessOptions[] = {
     {.name = "json",
      .type = on_off(),
      .programs = {Program::kNet, Program::kConfig, Program::kDoctor, Program::kStatus,
-                  Program::kClassify, Program::kDeviceQuery},
+                  Program::kJobs, Program::kClassify, Program::kDeviceQuery},
      .group = kOtherGroup,
      .sentence = "Print one JSON object instead of a table"},
     {.name = "debug",

@@ -224,6 +224,15 @@ constexpr std::string_view kStatusNotes =
     "  speedo status --master speedo://10.0.0.1:56126 --watch\n"
     "  speedo status --master 10.0.0.1:56126 --json";
 
+constexpr std::string_view kJobsNotes =
+    "A job is running while a master holds it, over when its last master said so, else left: a\n"
+    "master with the same --job goes on with it. What a job leaves stays until it is removed, or\n"
+    "a training begins anew under its name. A removed job can be begun anew at once; of its\n"
+    "master a number stays, by which one that is frozen or cut off finds out that it is over.\n\n"
+    "Examples:\n"
+    "  speedo jobs --redis 10.0.0.1 --redis-password-file redis.password\n"
+    "  speedo jobs --redis 10.0.0.1,10.0.0.2 --remove lenet";
+
 constexpr std::string_view kConfigNotes =
     "Options come from the command line, else from SPEEDO_ variables, else from a file, else from\n"
     "their defaults. Behind a program's name may stand its flags.\n\n"
@@ -316,6 +325,8 @@ constexpr ProgramEntry kPrograms[] = {
      "List the GPUs that nets can be computed on", kDeviceQueryNotes},
     {Program::kStatus, "speedo status", "status",
      "Show how a job stands: its master's progress and all its workers", kStatusNotes},
+    {Program::kJobs, "speedo jobs", "jobs", "List what jobs have in Redis, or remove one of them",
+     kJobsNotes},
     {Program::kToken, "speedo token", "token",
      "Make the secret that a master and its workers share", kTokenNotes},
     {Program::kCert, "speedo cert", "cert",

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <speedo/base/folder.hpp>
 #include <speedo/base/limits.hpp>
 #include <speedo/base/temporary.hpp>
 
@@ -73,13 +74,14 @@ Result<std::unique_ptr<DatabaseWriter>> make_datumfile_writer(const ConvertOptio
         ErrorCode::kCannotWrite,
         fmt::format("'{}' exists already; remove it or use --force", options.output.string())};
   }
-  auto temporary = Temporary::path_beside(options.output, code);
+  const std::filesystem::path target = behind_links(options.output);
+  auto temporary = Temporary::path_beside(target, code);
   if (!temporary) {
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("cannot write '{}': {}", options.output.string(), code.message())};
   }
   return std::unique_ptr<DatabaseWriter>(
-      std::make_unique<DatumfileWriter>(options.output, std::move(*temporary)));
+      std::make_unique<DatumfileWriter>(target, std::move(*temporary)));
 }
 
 }  // namespace speedo

@@ -123,7 +123,7 @@ bool is_lmdb_file(const std::filesystem::path& file) {
 }  // namespace
 
 Result<std::unique_ptr<DatabaseWriter>> make_lmdb_writer(const ConvertOptions& options) {
-  FolderTarget target{options.output, "an LMDB", is_lmdb_file};
+  FolderTarget target{named_folder(options.output), "an LMDB", is_lmdb_file};
   SPEEDO_TRY(check_target(target, options.force));
   auto writer = std::make_unique<LmdbWriter>(std::move(target), options.force);
   SPEEDO_TRY(writer->open());

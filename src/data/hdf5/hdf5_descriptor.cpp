@@ -55,7 +55,8 @@ herr_t set_end(H5FD_t* file, H5FD_mem_t, haddr_t end) {
 
 haddr_t file_bytes(const H5FD_t* file, H5FD_mem_t) { return file_of(file).bytes; }
 
-// What lies behind the file's end is zeros, as for the library's own drivers.
+// What lies behind the file's end is zeros, as for the library's own drivers; but where it has been
+// cut since it was opened.
 herr_t read_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t from, std::size_t count, void* target) {
   auto* next = static_cast<char*>(target);
   while (count > 0) {
@@ -63,6 +64,7 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t from, std::size_t coun
         ::pread(file_of(file).descriptor.get(), next, count, static_cast<off_t>(from));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
+    if (got == 0 && from < file_of(file).bytes) return -1;
     if (got == 0) {
       std::memset(next, 0, count);
       return 0;

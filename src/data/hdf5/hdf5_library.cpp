@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/limits.hpp>
 
@@ -74,7 +75,19 @@ std::uint64_t chunk_bytes_of(hid_t creation, std::uint64_t element_bytes) {
   return bytes;
 }
 
+// Of a file that the library has opened by its name; 0: it does not say.
+std::uint64_t bytes_of(hid_t file) {
+  void* handle = nullptr;
+  struct stat status {};
+  if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0 || handle == nullptr) return 0;
+  if (::fstat(*static_cast<int*>(handle), &status) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 }  // namespace
+
+// Then the library gives zeros for what is gone.
+bool Hdf5Library::is_cut() const { return bytes_ != 0 && bytes_of(file_) < bytes_; }
 
 Hdf5Library::~Hdf5Library() {
   const Hdf5Lock lock;
@@ -97,7 +110,7 @@ Result<std::unique_ptr<Hdf5Access>> Hdf5Library::open(const std::filesystem::pat
   }
   const hid_t file = H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (file < 0) return unreadable_hdf5(path.string());
-  return std::unique_ptr<Hdf5Access>(new Hdf5Library(file, path.string()));
+  return std::unique_ptr<Hdf5Access>(new Hdf5Library(file, path.string(), bytes_of(file)));
 }
 
 Result<std::unique_ptr<Hdf5Access>> Hdf5Library::open_descriptor(Descriptor descriptor,
@@ -107,7 +120,7 @@ Result<std::unique_ptr<Hdf5Access>> Hdf5Library::open_descriptor(Descriptor desc
   refuse_external_links();
   const hid_t file = open_hdf5_descriptor(std::move(descriptor), bytes);
   if (file < 0) return unreadable_hdf5(name);
-  return std::unique_ptr<Hdf5Access>(new Hdf5Library(file, name));
+  return std::unique_ptr<Hdf5Access>(new Hdf5Library(file, name, 0));
 }
 
 Result<bool> Hdf5Library::has(const std::string& path) {
@@ -209,6 +222,7 @@ Result<void> Hdf5Library::read_rows(const std::string& dataset, std::int64_t fir
     return fault(dataset, fmt::format("rows {} to {} cannot be read: the file is damaged", first,
                                       first + count));
   }
+  if (is_cut()) return fault(dataset, "is of a file that was cut while it was read");
   return {};
 }
 

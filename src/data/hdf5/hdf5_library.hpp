@@ -36,12 +36,14 @@ class Hdf5Library : public Hdf5Access {
   Result<std::string> read_string(const std::string& dataset) override;
 
  private:
-  Hdf5Library(std::int64_t file, std::string file_name)
-      : file_(file), file_name_(std::move(file_name)) {}
+  Hdf5Library(std::int64_t file, std::string file_name, std::uint64_t bytes)
+      : file_(file), file_name_(std::move(file_name)), bytes_(bytes) {}
+  bool is_cut() const;
   Error fault(const std::string& object, const std::string& what) const;
 
   const std::int64_t file_;
   const std::string file_name_;
+  const std::uint64_t bytes_;  // when it was opened; 0: its driver minds them
 };
 
 }  // namespace speedo

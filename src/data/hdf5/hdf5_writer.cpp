@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 #include <speedo/base/assert.hpp>
+#include <speedo/base/folder.hpp>
 
 #include "data/hdf5/hdf5_handle.hpp"
 
@@ -80,7 +81,7 @@ Error Hdf5Writer::fault(const std::string& object) const {
 
 Result<Hdf5Writer> Hdf5Writer::create(const std::filesystem::path& path) {
   std::error_code code;
-  auto temporary = Temporary::path_beside(path, code);
+  auto temporary = Temporary::path_beside(behind_links(path), code);
   const Hdf5Lock lock;
   const hid_t file =
       temporary ? H5Fcreate(temporary->path().c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT)

@@ -41,10 +41,26 @@ void limit_scans(j_common_ptr decoder) {
   std::longjmp(errors->back, 1);
 }
 
-// A warning means damaged data, of which libjpeg would make up the missing part; but not one that
-// tells of bytes too many, which cameras leave.
+// Bytes too many, which cameras leave; what a marker says that no pixel depends on; and the end of
+// the file where a last marker should be. Where rows are missing before it, that is told of by
+// another warning, but not of scans.
+bool is_harmless(j_common_ptr decoder) {
+  const auto* image = reinterpret_cast<j_decompress_ptr>(decoder);
+  switch (decoder->err->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+    case JWRN_JFIF_MAJOR:
+    case JWRN_ADOBE_XFORM: return true;
+    case JWRN_JPEG_EOF: {
+      const bool has_one_scan = image->comps_in_scan == image->num_components;
+      return has_one_scan && !image->progressive_mode && !image->arith_code;
+    }
+    default: return false;
+  }
+}
+
+// Any other warning means damaged data, of which libjpeg would make up the missing part.
 void refuse_warning(j_common_ptr decoder, int level) {
-  if (level < 0 && decoder->err->msg_code != JWRN_EXTRANEOUS_DATA) leave_jpeg(decoder);
+  if (level < 0 && !is_harmless(decoder)) leave_jpeg(decoder);
 }
 
 // A block of 8x8 values takes a bit at least, or next to nothing if its coding is arithmetic.

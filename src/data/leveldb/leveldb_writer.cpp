@@ -82,7 +82,7 @@ class LeveldbWriter : public DatabaseWriter {
 }  // namespace
 
 Result<std::unique_ptr<DatabaseWriter>> make_leveldb_writer(const ConvertOptions& options) {
-  FolderTarget target{options.output, "a LevelDB", is_leveldb_file};
+  FolderTarget target{named_folder(options.output), "a LevelDB", is_leveldb_file};
   SPEEDO_TRY(check_target(target, options.force));
   auto writer = std::make_unique<LeveldbWriter>(std::move(target), options.force);
   SPEEDO_TRY(writer->open());

@@ -17,20 +17,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// S3 and HDFS refuse what is not there to one who may not list.
+bool may_be_missing(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kRefused;
+}
+
 Result<void> fetch_table(const std::string& folder, std::uint64_t number) {
   const auto newer = find_file(fmt::format("{}{:06}.ldb", folder, number), {});
   if (newer) return {};
-  if (newer.error().code != ErrorCode::kNotFound) return newer.error();
+  if (!may_be_missing(newer.error())) return newer.error();
   const auto older = find_file(fmt::format("{}{:06}.sst", folder, number), {});
   if (older) return {};
-  return older.error().code == ErrorCode::kNotFound ? newer.error() : older.error();
+  return may_be_missing(older.error()) ? newer.error() : older.error();
 }
 
 // A log that has no records yet may be missing: LevelDB makes it when it opens the database.
 Result<bool> fetch_log(const std::string& folder, std::uint64_t number) {
   const auto log = find_file(fmt::format("{}{:06}.log", folder, number), {});
   if (log) return true;
-  if (log.error().code == ErrorCode::kNotFound) return false;
+  if (may_be_missing(log.error())) return false;
   return log.error();
 }
 

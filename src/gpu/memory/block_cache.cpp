@@ -66,12 +66,15 @@ Result<void*> BlockCache::take(std::size_t bytes) {
                                              source_.place, bytes, used_bytes_)};
 }
 
+// Recording an event may have to wait for another thread that records steps, and which may want
+// memory of this cache: that goes before the lock.
 void BlockCache::give_back(void* memory) {
+  Unused block{memory, 0, {}};
+  for (const StreamHandle stream : streams_) block.after.push_back(events_.record(stream));
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(memory);
   SPEEDO_ASSERT(found != used_.end());
-  Unused block{memory, found->second, {}};
-  for (const StreamHandle stream : streams_) block.after.push_back(events_.record(stream));
+  block.bytes = found->second;
   used_.erase(found);
   used_bytes_ -= block.bytes;
   kept_bytes_ += block.bytes;

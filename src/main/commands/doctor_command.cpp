@@ -47,7 +47,9 @@ Result<int> doctor_command(const CommandLine& line) {
   }
   const bool listens = values.given("bind") || values.given("host") || values.given("port");
   if (listens || !flags.iface.empty()) {
-    if (listening.bind.empty()) listening.bind = "127.0.0.1";
+    if (listening.bind.empty()) {
+      listening.bind = listening.host.empty() ? "127.0.0.1" : listening.host;
+    }
     examination.listening = listening;
   }
   return examine(examination);

@@ -145,11 +145,12 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
     SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
     SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   }
-  if (flags.resume == kResumeNewest && file.solver.random_seed() < 0) {
+  if (!flags.resume.empty() && file.solver.random_seed() < 0) {
     SPEEDO_ASSIGN(const std::string job, job_name_of(file));
-    if (const auto seed = seed_of_newest(file.solver.snapshot_prefix(), job)) {
-      file.solver.set_random_seed(*seed);
-    }
+    const auto seed = flags.resume == kResumeNewest
+                          ? seed_of_newest(file.solver.snapshot_prefix(), job)
+                          : seed_of_record(flags.resume);
+    if (seed) file.solver.set_random_seed(*seed);
   }
   settle_seed(file.solver);
   if (flags.rotation.keep_best) SPEEDO_TRY(check_keep_best(file.solver));

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "speedo.pb.h"
+
 namespace speedo::sim {
 namespace {
 
@@ -56,6 +58,9 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   violations_.expect(Check::kStart, is_start || is_found,
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
+  // Another version of this number may be back with the store, which was taken back and not seen.
+  const bool is_reckoned = is_found && origin->second.weights.empty();
+  if (!anew && is_reckoned && lost_data_) take_shards_of(start.session, branch);
   branch.state.shards = branch.log.size();
   // Mergers of parts put it once more, as this master's, and a server that goes back shows that.
   // His first weights are the same, too.
@@ -98,6 +103,20 @@ void Lineage::go_on_from(const Published::value_type& origin, Branch& branch) co
   branch.consumed = parent.consumed;
   // A checkpoint has no histories of parts, which keep theirs through stages that use none.
   if (parts_) branch.state.histories = origin.second.histories;
+}
+
+// As the state says that came with the weights.
+void Lineage::take_shards_of(const std::string& session, Branch& branch) {
+  record::Session state;
+  if (session.empty() || !state.ParseFromString(session)) return;
+  const std::set<std::uint64_t> open(state.data_open().begin(), state.data_open().end());
+  branch.log.clear();
+  branch.merged.clear();
+  for (std::uint64_t shard = 0; shard < state.data_fresh(); ++shard) {
+    if (open.contains(shard)) continue;
+    branch.merged.insert(shard);
+    branch.log.push_back(shard);
+  }
 }
 
 void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& now) {

@@ -104,6 +104,7 @@ class Lineage {
 
   Published::const_iterator origin_of(const Checkpoint& start) const;
   void go_on_from(const Published::value_type& origin, Branch& branch) const;
+  static void take_shards_of(const std::string& session, Branch& branch);
   void take_in(Branch& branch, std::span<const std::uint64_t> shards);
   std::vector<const Values*> accepted(const PublishedMerge& merge);
   void check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each);

@@ -75,7 +75,14 @@ void StoreChecker::unanswered(const KvOperation& operation) {
   }
 }
 
+bool StoreChecker::has_untold(std::uint64_t term) const {
+  const bool is_told = told_term_ == term && told_version_ >= last_.version;
+  return unsure_ == term && last_.term == term && !is_told;
+}
+
 void StoreChecker::published(std::uint64_t term, std::uint64_t version, bool may_be_lost) {
+  told_term_ = term;
+  told_version_ = version;
   if (last_.term == term && last_.version == version) is_known_ = true;
   if (may_be_lost || (last_.term == term && last_.version >= version)) return;
   violations_.report(

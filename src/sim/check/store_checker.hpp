@@ -26,6 +26,8 @@ class StoreChecker {
   // An operation was done, and its answer lost: a master that has published a version without
   // knowing it puts the one before back.
   void unanswered(const KvOperation& operation);
+  // Whether the store has a version of this term that its master does not know to be there.
+  bool has_untold(std::uint64_t term) const;
 
  private:
   struct Seen {
@@ -51,6 +53,7 @@ class StoreChecker {
   std::uint64_t newest_ = 0;   // the highest ever granted
   // The term of the last master that may not know its newest version.
   std::optional<std::uint64_t> unsure_;
+  std::uint64_t told_term_ = 0, told_version_ = 0;  // what a master said last
 };
 
 }  // namespace speedo::sim

@@ -381,15 +381,15 @@ void ProofCluster::watch_end(ProofMaster& master, const std::optional<Error>& er
   const bool late = since > (scenario_.config.snapshot_workers ? kPatienceForStates : kPatience);
   const bool is_lost = error->code == ErrorCode::kNotFound || error->code == ErrorCode::kCorrupt;
   const bool excused = is_lost && (part_is_lost_ || record_checker_.may_have_lost_data());
-  // Its successor may be at work already, with weights that are whole; or a part's merger that was
-  // silent has put its part back since.
+  // A successor's may be whole, a part be back, or that version be there which it does not know.
   const bool met_lost_part = by_node_.at(master.node().id().value)->met_lost_part;
-  const bool is_whole_again = part_is_lost_ || met_lost_part || master.term() < newest_term_;
+  const bool may_be_whole = part_is_lost_ || met_lost_part || master.term() < newest_term_ ||
+                            store_checker_.has_untold(master.term());
   if (excused && (misses_part() || misses_chunks(master))) {
     // As whoever is told so decides: the next master begins anew, or with files.
     log_.add("weights given up");
     weights_given_up_ = true;
-  } else if (!superseded && !(excused && is_whole_again) && (late || !is_transient(error->code))) {
+  } else if (!superseded && !(excused && may_be_whole) && (late || !is_transient(error->code))) {
     violations_.report(Check::kProcesses,
                        fmt::format("a master ends with an error: {}", error->message));
   }

@@ -25,6 +25,7 @@ MasterLease::MasterLease(std::shared_ptr<MasterStore> store, const Options& opti
     : store_(std::move(store)),
       platform_(*options.platform),
       job_(options.job),
+      remedy_(options.remedy),
       pause_(pause_of(options)) {
   // A process may be several masters, one after another.
   claim_.holder = fmt::format("{} {:x}", platform_.process_name(), platform_.random_bits());
@@ -87,9 +88,8 @@ Result<void> MasterLease::wait_for_end(ClaimAnswer held, const Options& options)
 
 Error MasterLease::held_by(const std::string& holder, const char* why) const {
   return Error{ErrorCode::kSuperseded,
-               fmt::format("the master {} {} the job '{}': stop it first, or give this one another "
-                           "name with --job",
-                           readable(holder), why, job_)};
+               fmt::format("the master {} {} the job '{}': {}", readable(holder), why, job_,
+                           remedy_)};
 }
 
 MasterLease::~MasterLease() {

@@ -18,6 +18,7 @@ class MasterLease {
  public:
   struct Options {
     std::string job;         // for messages
+    std::string remedy = "stop it first, or give this one another name with --job";
     bool take_over = false;  // whoever holds it
     // A new term is not below it: that of the checkpoint to go on from, and one more. The store
     // may have been emptied, and this machine's clock be behind.
@@ -53,7 +54,7 @@ class MasterLease {
 
   const std::shared_ptr<MasterStore> store_;
   Platform& platform_;
-  const std::string job_;
+  const std::string job_, remedy_;
   const std::shared_ptr<Pause> pause_;
   MasterClaim claim_;
   bool held_ = false;  // and to be released

@@ -14,6 +14,7 @@
 #include "store/chunk_range.hpp"
 #include "store/is_lost.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/parts/clipped_store.hpp"
 
 namespace speedo {
 namespace {
@@ -206,11 +207,20 @@ Result<void> JoinedEngine::open_closed(Version version, const std::string& state
   }
 }
 
+// The store may have the version before, or the next one, whose manifest came and whose answer did
+// not.
 Error JoinedEngine::lost_part(const std::string& what) const {
+  std::vector<float> values(static_cast<std::size_t>(setup_.layout.element_count()));
+  const auto other = read_all_parts(store_, setup_.layout, values);
+  const std::string remedy =
+      other ? fmt::format("the store has version {}, which a master that is started again with "
+                          "--resume=auto goes on with",
+                          other->version)
+            : std::string("go on from files with --resume=FILE");
   return {ErrorCode::kCorrupt,
           fmt::format("a part of the weights of version {} is lost, neither its server nor the "
-                      "next one has it any more ({}): go on from files with --resume=FILE",
-                      version_.value, what)};
+                      "next one has it any more ({}): {}",
+                      version_.value, what, remedy)};
 }
 
 Result<void> JoinedEngine::open_closed() {
