@@ -195,6 +195,7 @@ TEST_CASE("Network: a name for the loopback, one without address, ports, no mast
   const RedisServer server;
   check_problem(on("port", {"--port", std::to_string(server.port())}), "in use");
   check_problem(on("port", {"--bind", "203.0.113.1", "--port", "0"}), "203.0.113.1");
+  check_problem(on("port", {"--host", "203.0.113.1", "--port", "0"}), "203.0.113.1");
   CHECK(on("port", {"--port", "0"}).health == "ok");
   check_problem(on("master", {"--master", "127.0.0.1:1"}), "nobody listens");
   check_problem(on("master", {"--master", address_of(server)}), "");

@@ -84,6 +84,18 @@ TEST_CASE("A training without a seed is gone on with by the one that was drawn f
   }
 }
 
+TEST_CASE("A limit on the size of files is an error of the write, and no signal ends the program") {
+  Context place;
+  const std::string net = place.write_net();
+  // A pipe has no size.
+  const Outcome limited = place.run(
+      {"/bin/sh", "-c",
+       "{ (ulimit -f 1; exec " + program("speedo") + " upgrade_net_proto_text " + net + " " +
+           place.file("upgraded") + ") 2>&1; echo \"code $?\"; } | cat"});
+  CHECK(limited.output.find("File too large") != std::string::npos);
+  CHECK(limited.output.ends_with("code 73\n"));
+}
+
 TEST_CASE("Room is asked for the snapshots that are still to come") {
   Context place;
   const std::string solver = place.write_solver("max_iter: 2 snapshot: 1");

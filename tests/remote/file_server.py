@@ -145,7 +145,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
                          Content_Range='bytes %d-%d/%d' % (span[0], span[1] - 1, len(data)))
 
     def answer_s3(self):
-        """Of a bucket called 'unlisted' it is not told what is missing."""
         found, code = signature(self.command, self.path, self.headers)
         if self.headers.get('x-amz-security-token', TOKEN) != TOKEN:
             found, code = None, 'InvalidToken'
@@ -156,8 +155,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get('x-amz-checksum-mode') == 'ENABLED' and data is not None:
             digest = hashlib.sha256(data).digest()
             headers['x_amz_checksum_sha256'] = base64.b64encode(digest).decode()
-        if data is None and self.path.startswith('/s3/unlisted/'):
-            return self.send(403, b'<Error><Code>AccessDenied</Code></Error>')
         return self.answer_file(self.path[len('/s3'):], b'<Error><Code>NoSuchKey</Code></Error>',
                                 **headers)
 
