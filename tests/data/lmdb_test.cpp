@@ -144,6 +144,47 @@ TEST_CASE("LMDB: a file cut at any page is an error, never a fault") {
   }
 }
 
+TEST_CASE("LMDB: pages that a value has for itself are looked at when it is read, not before") {
+  const TempDir folder;
+  std::vector<std::pair<std::string, std::string>> records;
+  for (int i = 0; i < 3; ++i) {
+    caffe::Datum datum;
+    datum.set_channels(1);
+    datum.set_height(90);
+    datum.set_width(100);
+    datum.set_label(i);
+    datum.set_data(std::string(9000, static_cast<char>('a' + i)));
+    records.emplace_back(std::to_string(i), datum.SerializeAsString());
+  }
+  write_with_library(folder / "d", nullptr, 0, records);
+  const auto whole = open_lmdb(folder / "d");
+  REQUIRE(whole);
+  Record record;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE((*whole)->read(i, record));
+    CHECK(record.label == i);
+    CHECK(record.bytes == std::vector<std::uint8_t>(9000, static_cast<std::uint8_t>('a' + i)));
+  }
+  const auto file = RandomFile::open(folder / "d" / "data.mdb");
+  REQUIRE(file);
+  const RecordExtent second = index_lmdb(*file)->at(1);
+  REQUIRE(second.page_bytes > 0);
+  const std::string bytes = read_bytes(folder / "d" / "data.mdb");
+  // The page's number, its kind, how many there are.
+  for (const std::size_t at : {0U, 10U, 12U}) {
+    CAPTURE(at);
+    std::string damaged = bytes;
+    damaged[second.value_offset - kValueHeaderBytes + at] ^= 0x7F;
+    if (at == 12) damaged[second.value_offset - kValueHeaderBytes + at] = 1;
+    write_bytes(folder / "bad.mdb", damaged);
+    const auto source = open_lmdb(folder / "bad.mdb");
+    REQUIRE(source);
+    check_error((*source)->read(1, record), ErrorCode::kData, "does not hold the value");
+    REQUIRE((*source)->read(2, record));
+    CHECK(record.label == 2);
+  }
+}
+
 TEST_CASE("LMDB: a file that shrinks while it is open is an error") {
   const TempDir folder;
   write_numbered(folder / "d", RecordFormat::kLmdb, 200);

@@ -58,9 +58,14 @@ void DatumSource::read_group(std::span<RecordRead> reads) {
   for (RecordRead& each : reads) {
     SPEEDO_ASSERT(each.index >= 0 && each.index < size());
     const RecordExtent& extent = records_[static_cast<std::size_t>(each.index)];
-    desk->value.resize(extent.value_bytes);
-    each.outcome = file_.read(extent.value_offset, desk->value);
-    if (each.outcome) desk->group.add(desk->value, each);
+    const std::size_t header = extent.page_bytes > 0 ? kValueHeaderBytes : 0;
+    desk->value.resize(header + extent.value_bytes);
+    each.outcome = file_.read(extent.value_offset - header, desk->value);
+    const std::span<const std::byte> value(desk->value);
+    if (each.outcome && header > 0) {
+      each.outcome = check_value_header(file_, extent, value.first(header));
+    }
+    if (each.outcome) desk->group.add(value.subspan(header), each);
   }
   for (RecordRead* failed : desk->group.decode()) {
     const Error& error = failed->outcome.error();

@@ -28,7 +28,8 @@ namespace speedo {
 
 namespace {
 
-constexpr std::size_t kHeaderBytes = 16, kNodeBytes = 8, kMetaBytes = 136, kDbBytes = 48;
+constexpr std::size_t kHeaderBytes = kValueHeaderBytes;
+constexpr std::size_t kNodeBytes = 8, kMetaBytes = 136, kDbBytes = 48;
 constexpr std::uint32_t kMagic = 0xBEEFC0DE, kVersion = 1;
 constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 constexpr std::uint16_t kBranch = 0x01, kLeaf = 0x02, kOverflow = 0x04, kMeta = 0x08;
@@ -42,6 +43,12 @@ struct Meta {
   std::uint64_t entries = 0, root = kNoPage, last_page = 0, transaction = 0;
 };
 
+Error damaged_page(const RandomFile& file, std::uint64_t page, const std::string& what) {
+  return Error{ErrorCode::kData, fmt::format("LMDB file '{}': page {} {}: the file is damaged or "
+                                             "truncated; convert the data again",
+                                             file.name(), page, what)};
+}
+
 class LmdbWalk {
  public:
   explicit LmdbWalk(const RandomFile& file) : file_(file) {}
@@ -50,9 +57,7 @@ class LmdbWalk {
 
  private:
   Error damaged(std::uint64_t page, const std::string& what) const {
-    return Error{ErrorCode::kData, fmt::format("LMDB file '{}': page {} {}: the file is damaged or "
-                                               "truncated; convert the data again",
-                                               file_.name(), page, what)};
+    return damaged_page(file_, page, what);
   }
   Result<Meta> read_meta(std::uint64_t offset) const;
   Result<void> choose_meta();
@@ -126,17 +131,10 @@ Result<void> LmdbWalk::read_page(std::uint64_t page, std::vector<std::byte>& byt
 // Where a value that did not fit on its leaf page lies.
 Result<std::uint64_t> LmdbWalk::overflow_offset(std::uint64_t page, std::uint64_t first,
                                                 std::uint64_t bytes) const {
-  std::vector<std::byte> header(kHeaderBytes);
   if (first > meta_.last_page || !file_.holds(first * meta_.page_bytes, kHeaderBytes + bytes)) {
     return damaged(page, fmt::format("points to a value of {} bytes at page {}, behind the end of "
                                      "the file",
                                      bytes, first));
-  }
-  SPEEDO_TRY(file_.read(first * meta_.page_bytes, header));
-  const std::uint64_t pages = little32(header.data() + 12);
-  if ((little16(header.data() + 10) & kOverflow) == 0 || little64(header.data()) != first ||
-      pages * meta_.page_bytes < kHeaderBytes + bytes) {
-    return damaged(first, fmt::format("does not hold the value of {} bytes it should", bytes));
   }
   return first * meta_.page_bytes + kHeaderBytes;
 }
@@ -166,6 +164,7 @@ Result<void> LmdbWalk::add_record(std::uint64_t page, std::span<const std::byte>
   if ((flags & kBigData) != 0) {
     SPEEDO_ASSIGN(record.value_offset,
                   overflow_offset(page, little64(bytes.data() + value), record.value_bytes));
+    record.page_bytes = meta_.page_bytes;
   }
   if (records_.size() >= meta_.entries) return damaged(page, "holds more records than announced");
   records_.push_back(record);
@@ -215,6 +214,18 @@ Result<std::vector<RecordExtent>> LmdbWalk::run() {
 
 Result<std::vector<RecordExtent>> index_lmdb(const RandomFile& file) {
   return LmdbWalk(file).run();
+}
+
+Result<void> check_value_header(const RandomFile& file, const RecordExtent& extent,
+                                std::span<const std::byte> header) {
+  const std::uint64_t page = extent.value_offset / extent.page_bytes;
+  const std::uint64_t pages = little32(header.data() + 12);
+  if ((little16(header.data() + 10) & kOverflow) != 0 && little64(header.data()) == page &&
+      pages * extent.page_bytes >= kHeaderBytes + extent.value_bytes) {
+    return {};
+  }
+  return damaged_page(file, page, fmt::format("does not hold the value of {} bytes it should",
+                                              extent.value_bytes));
 }
 
 }  // namespace speedo
