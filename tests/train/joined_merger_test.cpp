@@ -350,6 +350,28 @@ TEST_CASE("parts of a master that was superseded write nothing more", "[merger]"
   CHECK_FALSE(joined.store->read(weights_key()));
 }
 
+TEST_CASE("a master whose parts are gone because another one has the job says that, not a loss",
+          "[merger]") {
+  const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});
+  Joined joined(config, kJoinedCount, 2);
+  const auto elsewhere = joined.offer(1, config);
+  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
+  REQUIRE(elsewhere->orders() > 0);
+  MasterClaim claim;
+  claim.holder = "new 2 2";
+  claim.time = std::chrono::minutes(1);
+  claim.term_floor = config.term + 1;
+  elsewhere->die([&] {
+    require(claim_job(*joined.servers[0], "m", claim));
+    joined.store->fence(0);
+    require(joined.store->clear());
+    joined.store->fence(config.term);
+  });
+  const std::optional<Error> said = what_it_waits_for(joined);
+  REQUIRE(said.has_value());
+  CHECK(said->code == ErrorCode::kSuperseded);
+}
+
 TEST_CASE("a newer master that one server alone knows of is spoken of between merges, too",
           "[merger]") {
   const MergerConfig config = with_term({.kind = UpdateKind::kFullDelta});

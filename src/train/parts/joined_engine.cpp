@@ -207,9 +207,11 @@ Result<void> JoinedEngine::open_closed(Version version, const std::string& state
   }
 }
 
-// The store may have the version before, or the next one, whose manifest came and whose answer did
-// not.
-Error JoinedEngine::lost_part(const std::string& what) const {
+// Another master may have put its weights in the place of these; else the store may have the
+// version before, or the next one, whose manifest came and whose answer did not.
+Error JoinedEngine::lost_part(const std::string& what) {
+  const auto asked = note(store_->erase_blob(probe_key()));
+  if (!asked && asked.error().code == ErrorCode::kSuperseded) return asked.error();
   std::vector<float> values(static_cast<std::size_t>(setup_.layout.element_count()));
   const auto other = read_all_parts(store_, setup_.layout, values);
   const std::string remedy =

@@ -49,7 +49,7 @@ class JoinedEngine : public MergerWork {
   Result<void> open_stage(std::uint32_t stage, const std::string& state);
   Result<void> restore_manifest();
   Result<bool> is_anywhere(std::size_t part) const;
-  Error lost_part(const std::string& what) const;
+  Error lost_part(const std::string& what);
   Result<void> take_tried_parts();
   Result<bool> is_better_kept(std::size_t part, const WrittenPart& tried);
   Merger::Copy joined(std::span<const part_answer::Copied> parts) const;
