@@ -207,10 +207,39 @@ TEST_CASE("a server that cannot save refuses a master's writes by name", "[redis
   command(server, {"BGSAVE"});
   Result<void> refused;
   while (refused) refused = store->put_blob("job", "more");
-  REQUIRE(code_of(refused) == ErrorCode::kCannotWrite);
+  REQUIRE(code_of(refused) == ErrorCode::kUnavailable);
   REQUIRE_THAT(refused.error().message, Catch::Contains("disk"));
-  REQUIRE(code_of(put(*store, weights_key(), info_of(1, 0), {})) == ErrorCode::kCannotWrite);
-  REQUIRE(code_of(store->claim_master(rival_claim("host/1"))) == ErrorCode::kCannotWrite);
+  REQUIRE(code_of(put(*store, weights_key(), info_of(1, 0), {})) == ErrorCode::kUnavailable);
+  REQUIRE(code_of(store->claim_master(rival_claim("host/1"))) == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a server whose disk fails is written to again once it is mended", "[redis][fence]") {
+  RedisServer server({"", false, "save 3600 1"});
+  const auto options = quick_options(server.unix_uri());
+  const auto store = open(options);
+  store->fence(3);
+  const auto values = pattern(kChunkElements, 1);
+  require(put(*store, weights_key(), info_of(1, values.size()), values));
+  const auto file = std::filesystem::path(options.address.unix_path).parent_path() / "dump.rdb";
+  std::filesystem::create_directories(file / "in the way");
+  REQUIRE_FALSE(command(server, {"SAVE"}).empty());
+  command(server, {"BGSAVE"});
+  Result<void> refused;
+  while (refused) refused = put(*store, weights_key(), info_of(2, values.size()), values);
+  CHECK_THAT(refused.error().message, Catch::Contains("MISCONF"));
+  REQUIRE(code_of(refused) == ErrorCode::kUnavailable);
+  // A connection that breaks is made again, and somebody else connects.
+  command(server, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+  std::vector<float> target(values.size());
+  require(get(*store, weights_key(), kModel, target));
+  REQUIRE((target == values));
+  require(open(options)->read(weights_key()));
+  REQUIRE(code_of(put(*store, contribution_key(1, 1), info_of(1, 10), pattern(10, 1))) ==
+          ErrorCode::kUnavailable);
+  std::filesystem::remove_all(file);
+  command(server, {"SAVE"});
+  require(put(*store, weights_key(), info_of(3, values.size()), values));
+  REQUIRE((*store->read(weights_key()))->info().version == 3);
 }
 
 TEST_CASE("a replica takes no master", "[redis][fence]") {

@@ -30,6 +30,11 @@ constexpr int kDoubtsMax = 2;
 
 Error unheard(const Error& refusal) { return {ErrorCode::kUnavailable, refusal.message}; }
 
+// In the server's memory (OOM) or on its disk (MISCONF).
+bool lacks_room(ErrorCode code) {
+  return code == ErrorCode::kFull || code == ErrorCode::kCannotWrite;
+}
+
 BulkSink sink_of(KvOperation& operation) {
   const bool is_text = operation.kind == KvOperation::Kind::kGetWhole ||
                        operation.kind == KvOperation::Kind::kGetStart;
@@ -336,7 +341,7 @@ bool RedisConnection::take_reply(const ReplyReader::Reply& reply) {
   }
   if (error && error->code != ErrorCode::kNotFound) count_redis_error(error->code);
   // There may be room again: whoever waits for a server that is away waits for that, too.
-  if (error && error->code == ErrorCode::kFull) error->code = ErrorCode::kUnavailable;
+  if (error && lacks_room(error->code)) error->code = ErrorCode::kUnavailable;
   if (entry.no_asking) error = std::move(entry.no_asking);
   done_with_front(std::move(error));
   return true;

@@ -179,7 +179,9 @@ Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
 // Users without the right to ask get 0: then only this connection's own incarnation tells servers
 // apart.
 Result<void> RedisSession::identify_server() {
-  SPEEDO_TRY(command({"PING"}));
+  // One that cannot save refuses a PING as it does writes, and is still read from.
+  const auto pong = command({"PING"});
+  if (!pong && pong.error().code != ErrorCode::kCannotWrite) return pong.error();
   if (auto info = command({"INFO", "server"})) {
     if ((*info)->str != nullptr) {
       const std::string_view text = text_of(**info);
