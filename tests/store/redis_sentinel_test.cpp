@@ -77,12 +77,40 @@ TEST_CASE("Sentinels that know no such primary, or are away", "[redis]") {
   RedisOptions options = quick_options("redis-sentinel://" + nobody.address() + "/shelf");
   options.attempts_max = 2;
   CHECK(code_of(open_redis_store(options, "test")) == ErrorCode::kUnavailable);
+  // One that is away does not hide what another says, whichever is asked first.
+  for (const std::string& both :
+       {nobody.address() + ",127.0.0.1:" + std::to_string(group.port()),
+        "127.0.0.1:" + std::to_string(group.port()) + "," + nobody.address()}) {
+    CAPTURE(both);
+    RedisOptions named = quick_options("redis-sentinel://" + both + "/other");
+    named.attempts_max = 2;
+    const auto other = open_redis_store(named, "test");
+    CHECK(code_of(other) == ErrorCode::kConfig);
+    CHECK_THAT(other.error().message, Catch::Contains("watches no primary named 'other'"));
+  }
+  const auto away = open_redis_store(options, "test");
+  CHECK_THAT(away.error().message, Catch::StartsWith("Sentinel at " + nobody.address()));
   // A server that is no Sentinel.
   const auto server = open_redis_store(
       quick_options("redis-sentinel://127.0.0.1:" + std::to_string(group.primary().port()) +
                     "/shelf"),
       "test");
   CHECK_FALSE(server.has_value());
+}
+
+TEST_CASE("a primary that is away is said to be, and not a Sentinel", "[redis]") {
+  RedisSentinelGroup group({.servers = "replica-priority 0\n"});
+  const ReservedPort nobody;
+  group.primary().kill();
+  const std::string sentinel = "127.0.0.1:" + std::to_string(group.port());
+  RedisOptions options =
+      quick_options("redis-sentinel://" + nobody.address() + "," + sentinel + "/shelf");
+  options.attempts_max = 2;
+  const auto away = open_redis_store(options, "test");
+  REQUIRE(code_of(away) == ErrorCode::kUnavailable);
+  CHECK_THAT(away.error().message,
+             Catch::StartsWith("the primary that the Sentinel at " + sentinel + " names") &&
+                 Catch::Contains(std::to_string(group.primary().port())));
 }
 
 }  // namespace speedo::test

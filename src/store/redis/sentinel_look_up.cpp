@@ -67,21 +67,43 @@ Result<void> check_role(RedisSession& session) {
   const bool is_primary = reply.type != REDIS_REPLY_ARRAY || reply.elements == 0 ||
                           text_of(*reply.element[0]) == kPrimaryRole;
   if (is_primary) return {};
-  return Error{ErrorCode::kUnavailable, "Redis at " + session.where() +
-                                            ", which a Sentinel names, is a replica: wait for the "
-                                            "failover"};
+  return Error{ErrorCode::kUnavailable,
+               "Redis at " + session.where() + " is a replica: wait for the failover"};
 }
 
-Result<std::unique_ptr<RedisSession>> connect_by(const RedisSentinel& sentinel,
+Result<std::unique_ptr<RedisSession>> connect_to(const RedisAddress& primary,
                                                  const RedisOptions& options,
                                                  const std::optional<RedisClient>& stale,
                                                  const RedisSession::Names& names) {
   RedisOptions found = options;
-  SPEEDO_ASSIGN(found.address, ask_sentinel(options, sentinel, names));
+  found.address = primary;
   SPEEDO_ASSIGN(std::unique_ptr<RedisSession> session,
                 RedisSession::connect(found, stale, names));
   SPEEDO_TRY(check_role(*session));
   return session;
+}
+
+// Why one of the Sentinels led to no primary.
+struct SentinelFailure {
+  Error error;
+  bool has_answered = false;
+};
+
+// Of the error of a session with it: such a session takes it for any server.
+Error at_sentinel(Error error) {
+  constexpr std::string_view kAnyServer = "Redis at ";
+  if (!error.message.starts_with(kAnyServer)) return error;
+  error.message.replace(0, kAnyServer.size(), "Sentinel at ");
+  return error;
+}
+
+// One that answers says more than one that is away, and what a retry may mend more than a Sentinel
+// that knows nothing.
+bool says_more(const SentinelFailure& failure, const std::optional<SentinelFailure>& before) {
+  if (!before || before->has_answered != failure.has_answered) {
+    return !before || failure.has_answered;
+  }
+  return !is_transient(before->error.code);
 }
 
 }  // namespace
@@ -89,15 +111,25 @@ Result<std::unique_ptr<RedisSession>> connect_by(const RedisSentinel& sentinel,
 Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& options,
                                                          const std::optional<RedisClient>& stale,
                                                          const RedisSession::Names& names) {
-  std::optional<Error> failed;
+  std::optional<SentinelFailure> failed;
   for (const RedisSentinel& sentinel : options.address.sentinels) {
-    auto session = connect_by(sentinel, options, stale, names);
-    if (session) return session;
-    // One that a retry may mend says more than one that knows nothing.
-    if (!failed || !is_transient(failed->code)) failed = session.error();
+    const auto primary = ask_sentinel(options, sentinel, names);
+    SentinelFailure failure;
+    if (primary) {
+      auto session = connect_to(*primary, options, stale, names);
+      if (session) return session;
+      failure = {session.error(), true};
+      failure.error.message = "the primary that the Sentinel at " +
+                              to_string(options_of(options, sentinel).address) +
+                              " names: " + failure.error.message;
+    } else {
+      failure = {at_sentinel(primary.error()), !is_transient(primary.error().code)};
+    }
+    if (says_more(failure, failed)) failed = std::move(failure);
     if (names.stop()) break;
   }
-  return failed.value_or(Error{ErrorCode::kInternal, "no Sentinel is named"});
+  if (failed) return failed->error;
+  return Error{ErrorCode::kInternal, "no Sentinel is named"};
 }
 
 }  // namespace speedo

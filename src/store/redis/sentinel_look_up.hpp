@@ -13,7 +13,7 @@ namespace speedo {
 // Connects to the primary that the Sentinels of options.address know by its name, as the first of
 // them says that is right: a server that it names and that is no primary, or away, is no answer.
 // A Sentinel that asks for a password is given Redis' own. Errors: as RedisSession::connect(), of
-// the last that was tried; kConfig if all that answer know no such name.
+// one that answers if any does; kConfig if all that answer know no such name.
 Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& options,
                                                          const std::optional<RedisClient>& stale,
                                                          const RedisSession::Names& names);
