@@ -83,6 +83,25 @@ TEST_CASE("error replies have their kind", "[redis]") {
   REQUIRE(code("ERR something new") == ErrorCode::kInternal);
 }
 
+TEST_CASE("commands that a server does not have are named with what to do", "[redis]") {
+  const auto no_scripts =
+      redis_error("ERR unknown command 'EVAL', with args beginning with: 'local s'", "h:1");
+  CHECK(no_scripts.code == ErrorCode::kConfig);
+  CHECK_THAT(no_scripts.message,
+             Catch::Contains("Sentinel") && Catch::Contains("scripts are disabled"));
+  for (const char* text :
+       {"ERR Unknown Redis command called from script script: 740d, on @user_script:1.",
+        "ERR Error running script (call to f_740d): @user_script:1: @user_script: 1: Unknown Redis "
+        "command called from Lua script",
+        "ERR unknown command 'UNLINK', with args beginning with: 'key'",
+        "ERR unknown command `UNLINK`, with args beginning with: `key`"}) {
+    CAPTURE(text);
+    const auto lacking = redis_error(text, "h:1");
+    CHECK(lacking.code == ErrorCode::kConfig);
+    CHECK_THAT(lacking.message, Catch::Contains("UNLINK, DEL and PTTL"));
+  }
+}
+
 namespace {
 
 // Feeds `bytes` in pieces and returns the kinds of replies, each read into the same sink.

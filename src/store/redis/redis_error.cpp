@@ -18,8 +18,13 @@ constexpr std::string_view kPassword =
 
 constexpr std::string_view kNoSentinel =
     "this is no Sentinel: give redis://HOST:PORT, or the Sentinels' port, mostly 26379";
-constexpr std::string_view kSentinel =
-    "is this a Sentinel? then give redis-sentinel://HOST:PORT/NAME";
+constexpr std::string_view kNoScripts =
+    "either this is a Sentinel: give redis-sentinel://HOST:PORT/NAME, or a server where scripts "
+    "are disabled, and a master's writes need EVAL: allow it (rename-command), or take another "
+    "server";
+constexpr std::string_view kNoCommand =
+    "a master's scripts use GET, SET, SETEX, UNLINK, DEL and PTTL, and this server lacks one: "
+    "allow it (rename-command), or take another server";
 
 constexpr std::array kKnownReplies = {
     KnownReply{"NOAUTH", ErrorCode::kRefused, kPassword},
@@ -54,8 +59,10 @@ constexpr std::array kKnownReplies = {
                "this is no node of a Redis Cluster: give redis://HOST:PORT, or nodes of one"},
     KnownReply{"ERR unknown command 'SENTINEL'", ErrorCode::kConfig, kNoSentinel},
     KnownReply{"ERR unknown command `SENTINEL`", ErrorCode::kConfig, kNoSentinel},
-    KnownReply{"ERR unknown command 'EVAL'", ErrorCode::kConfig, kSentinel},
-    KnownReply{"ERR unknown command `EVAL`", ErrorCode::kConfig, kSentinel},
+    KnownReply{"ERR unknown command 'EVAL'", ErrorCode::kConfig, kNoScripts},
+    KnownReply{"ERR unknown command `EVAL`", ErrorCode::kConfig, kNoScripts},
+    KnownReply{"ERR unknown command 'UNLINK'", ErrorCode::kConfig, kNoCommand},
+    KnownReply{"ERR unknown command `UNLINK`", ErrorCode::kConfig, kNoCommand},
     KnownReply{"WRONGTYPE", ErrorCode::kCorrupt,
                "another program uses a key of this job: choose another job name"},
     KnownReply{"ERR DB index", ErrorCode::kConfig, "give a database that the server has"},
@@ -74,6 +81,11 @@ std::string_view cause_of(std::string_view reply) {
 bool is_permission(std::string_view cause) {
   return cause.starts_with("NOPERM") || cause.find("NOPERM ACL") != std::string_view::npos ||
          cause.starts_with("ERR The user executing the script can't");
+}
+
+// The words before it differ from version to version.
+bool is_missing_in_script(std::string_view cause) {
+  return cause.find("Unknown Redis command called from") != std::string_view::npos;
 }
 
 // "config|get" of "... to run the 'config|get' command"; empty: the server names none.
@@ -115,6 +127,9 @@ Error redis_error(std::string_view reply, const std::string& where, const RedisA
   const std::string_view cause = cause_of(reply);
   if (is_permission(cause)) {
     return Error{ErrorCode::kRefused, text + ": " + permission_remedy(cause, asking)};
+  }
+  if (is_missing_in_script(cause)) {
+    return Error{ErrorCode::kConfig, text + ": " + std::string(kNoCommand)};
   }
   for (const KnownReply& known : kKnownReplies) {
     if (cause.starts_with(known.begins)) {
