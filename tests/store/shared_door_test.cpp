@@ -1,13 +1,19 @@
 // The door to a master's shared memory: who comes in, and what is done with what he brings.
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -16,6 +22,7 @@
 #include "base/descriptor.hpp"
 #include "store/shared/memory_door.hpp"
 #include "support/catch.hpp"
+#include "support/descriptor_limit.hpp"
 #include "support/skip.hpp"
 
 namespace speedo::test {
@@ -38,14 +45,18 @@ struct DoorUnderTest {
 
   int connect() const {
     const int visitor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(visitor)) return visitor;
+    close(visitor);
+    return -1;
+  }
+
+  bool connect(int visitor) const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path + 1, door->address().data(), door->address().size());
     const auto length =
         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + door->address().size());
-    if (::connect(visitor, reinterpret_cast<sockaddr*>(&address), length) == 0) return visitor;
-    close(visitor);
-    return -1;
+    return ::connect(visitor, reinterpret_cast<sockaddr*>(&address), length) == 0;
   }
 
   Result<std::shared_ptr<const SharedRecord>> offer(const std::string& key) const {
@@ -58,6 +69,33 @@ struct DoorUnderTest {
   std::shared_ptr<SharedStore> store =
       std::make_shared<SharedStore>(make_memory_store("door"));
   std::unique_ptr<MemoryDoor> door;
+};
+
+// How often the thread of the door has gone to sleep; read without a further descriptor.
+class DoorSleeps {
+ public:
+  DoorSleeps() {
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream stream(task.path() / "comm");
+      std::string name;
+      if (!std::getline(stream, name) || name != "memory-door") continue;
+      status_.emplace(::open((task.path() / "status").c_str(), O_RDONLY | O_CLOEXEC));
+    }
+    REQUIRE(status_);
+  }
+  long count() const {
+    std::array<char, 4096> text{};
+    const ssize_t bytes = ::pread(status_->get(), text.data(), text.size(), 0);
+    REQUIRE(bytes > 0);
+    const std::string_view all(text.data(), static_cast<std::size_t>(bytes));
+    const std::string_view field = "\nvoluntary_ctxt_switches:";
+    const std::size_t at = all.find(field);
+    REQUIRE(at != std::string_view::npos);
+    return std::stol(std::string(all.substr(at + field.size())));
+  }
+
+ private:
+  std::optional<Descriptor> status_;
 };
 
 }  // namespace
@@ -116,6 +154,25 @@ TEST_CASE("a visitor that says nothing does not keep the door open, nor closed",
   CHECK(under_test.offer(contribution_key(kTerm, 8)));
   const Descriptor another(under_test.connect());
   under_test.door.reset();
+}
+
+TEST_CASE("the door rests while there is no descriptor for a visitor", "[shared]") {
+  const DoorUnderTest under_test;
+  // The thread gives itself its name.
+  REQUIRE(under_test.offer(contribution_key(kTerm, 7)));
+  const DoorSleeps sleeps;
+  const Descriptor visitor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  {
+    const DescriptorLimit none;
+    const long before = sleeps.count();
+    REQUIRE(under_test.connect(visitor.get()));
+    const auto has_rested = [&] { return sleeps.count() > before + 3; };
+    for (int look = 0; look < 500 && !has_rested(); ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    CHECK(has_rested());
+  }
+  REQUIRE(under_test.offer(contribution_key(kTerm, 8)));
 }
 
 TEST_CASE("another user finds the door closed", "[shared]") {

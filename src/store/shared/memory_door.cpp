@@ -30,6 +30,8 @@ constexpr std::size_t kDoorTextMax = 512;
 constexpr std::size_t kMemories = 2;  // board and values
 // Whoever comes has everything ready; who waits at the door may wait for some that have not.
 constexpr std::chrono::milliseconds kVisitorPatience{200}, kDoorPatience{5000};
+// Between looks at visitors who cannot be let in.
+constexpr int kDoorRestMs = 100;
 
 struct DoorHead {
   std::uint64_t magic = kDoorMagic;
@@ -177,7 +179,12 @@ class SocketDoor : public MemoryDoor {
       if (both[1].revents != 0) return;
       if (both[0].revents == 0) continue;
       const Descriptor visitor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (visitor.get() >= 0 && is_of_this_user(visitor.get())) answer(visitor.get());
+      if (visitor.get() < 0) {
+        // One that there is no descriptor for stays at the door, and poll() returns at once.
+        if (errno != EINTR && errno != ECONNABORTED) poll(&both[1], 1, kDoorRestMs);
+      } else if (is_of_this_user(visitor.get())) {
+        answer(visitor.get());
+      }
     }
     SPEEDO_WARN("workers that join from now on share no memory: {}", door_error("poll").message);
   }
