@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -105,7 +106,10 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
     put_score(tested->second, record);
   }
   scores_.erase(scores_.begin(), scores_.upper_bound(iteration));
-  SPEEDO_TRY(write_files(parts, record));
+  Result<void> written = write_files(parts, record);
+  const bool lacks_room = !written && written.error().code == ErrorCode::kCannotWrite;
+  if (lacks_room && make_room(record)) written = write_files(parts, record);
+  SPEEDO_TRY(written);
   last_iteration_ = iteration;
   rotate(record);
   return {};
@@ -123,7 +127,8 @@ Result<void> CheckpointWriter::check_earlier(const record::CheckpointFile& there
 }
 
 Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
-                                           record::CheckpointFile& record) {
+                                           record::CheckpointFile record) {
+  remove_unnamed();
   const std::filesystem::path path = record_path(prefix_, record.iteration());
   const SnapshotWriter::Files names = files_.files(parts.iteration);
   std::string suffix;
@@ -132,13 +137,17 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
     suffix = kNewSuffix;
     SPEEDO_TRY(finish_replacement(path.parent_path(), *there, disk_));
   }
-  SPEEDO_TRY(files_.write(parts.iteration, parts.model, parts.state, suffix));
+  const auto snapshot = files_.write(parts.iteration, parts.model, parts.state, suffix);
+  unnamed_iteration_ = record.iteration();
+  unnamed_ = files_.written();
+  SPEEDO_TRY(snapshot);
   SPEEDO_ASSIGN(*record.mutable_model(),
                 describe_part(names.model + suffix, file_name(names.model), disk_));
   SPEEDO_ASSIGN(*record.mutable_state(),
                 describe_part(names.state + suffix, file_name(names.state), disk_));
   SPEEDO_TRY(write_states(parts, suffix, record));
   SPEEDO_TRY(write_record(path, record, disk_));
+  unnamed_.clear();
   if (suffix.empty()) return {};
   for (const auto* part : parts_of(record)) {
     const std::string name = (path.parent_path() / part->name()).string();
@@ -163,6 +172,7 @@ Result<void> CheckpointWriter::write_states(const SnapshotParts& parts, const st
     const std::string name = state_path(prefix_, record.iteration(), record.worker_size());
     const std::string bytes = to_file_bytes(*state);
     SPEEDO_TRY(disk_.write(name + suffix, std::as_bytes(std::span(bytes))));
+    unnamed_.push_back(name + suffix);
     SPEEDO_ASSIGN(*record.add_worker(), describe_part(name + suffix, file_name(name), disk_));
   }
   return {};
@@ -215,6 +225,39 @@ void CheckpointWriter::put_score(const Score& score, record::CheckpointFile& rec
 void CheckpointWriter::rotate(const record::CheckpointFile& newest) const {
   const CheckpointOwner owner{job_, model_of(newest)};
   rotate_checkpoints(prefix_, owner, training_, rules_, disk_);
+}
+
+// True if there may be room now: of those that the rules keep the oldest went before its time.
+bool CheckpointWriter::make_room(const record::CheckpointFile& next) const {
+  if (rules_.keep.value_or(0) == 0) return false;
+  RotationRules fewer = rules_;
+  *fewer.keep -= 1;
+  const CheckpointOwner owner{job_, model_of(next)};
+  if (rotate_checkpoints(prefix_, owner, training_, fewer, disk_) == 0) return false;
+  SPEEDO_WARN("The snapshot of iteration {} does not fit beside those that --keep-snapshots {} "
+              "keeps: an older one is removed before it is written",
+              next.iteration(), *rules_.keep);
+  return true;
+}
+
+// What a write that failed has left. It stays until the next one, as weights without their state
+// are better than none; a record that names it may have been written although that failed.
+void CheckpointWriter::remove_unnamed() {
+  const std::vector<std::string> files = std::exchange(unnamed_, {});
+  if (files.empty()) return;
+  const std::filesystem::path path = record_path(prefix_, unnamed_iteration_);
+  std::set<std::filesystem::path> named;
+  if (const auto record = read_record(path, disk_)) {
+    for (const auto* part : parts_of(*record)) {
+      if (auto file = find_part(path.parent_path(), *part, disk_)) named.insert(*std::move(file));
+    }
+  }
+  for (const std::string& file : files) {
+    if (named.contains(file)) continue;
+    if (const auto removed = disk_.remove(file); !removed) {
+      SPEEDO_WARN("Of a snapshot that failed {}", removed.error().message);
+    }
+  }
 }
 
 }  // namespace speedo

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/core/solver.hpp>
@@ -20,7 +21,8 @@ namespace speedo {
 // Writes a cluster's checkpoints: Caffe's two files, then the record that makes them a checkpoint,
 // then removes older ones. After a crash between any two steps the newest checkpoint is whole: this
 // one or the one before, even if both are of the same iteration. Files of other trainings under the
-// same prefix stay, but for those of an iteration that this one writes.
+// same prefix stay, but for those of an iteration that this one writes. One that fails leaves what
+// it has written until the next one.
 // Thread safety: all methods from any thread.
 class CheckpointWriter {
  public:
@@ -34,7 +36,8 @@ class CheckpointWriter {
   Result<void> begin(const TrainingId& training);
   // Error: kCannotWrite.
   Result<void> check_writable() const { return files_.check_writable(); }
-  // Errors: kCannotWrite; kNotFinite for weights that are not, of which nothing is written;
+  // Where it does not fit beside all that the rules keep, they go on with one fewer. Errors:
+  // kCannotWrite; kNotFinite for weights that are not, of which nothing is written;
   // kSuperseded where a later one has written this iteration; those of reading back what was
   // written.
   Result<void> write(const SnapshotParts& parts);
@@ -51,13 +54,15 @@ class CheckpointWriter {
   };
   Result<void> check_earlier(const record::CheckpointFile& there,
                              const record::CheckpointFile& record) const;
-  Result<void> write_files(const SnapshotParts& parts, record::CheckpointFile& record);
+  Result<void> write_files(const SnapshotParts& parts, record::CheckpointFile record);
   Result<void> write_states(const SnapshotParts& parts, const std::string& suffix,
                             record::CheckpointFile& record);
   // Apart from this writer's own checkpoints, but of the same training.
   Result<void> write_elsewhere(const std::string& prefix, const SnapshotParts& parts) const;
   void put_score(const Score& score, record::CheckpointFile& record) const;
   void rotate(const record::CheckpointFile& newest) const;
+  bool make_room(const record::CheckpointFile& next) const;
+  void remove_unnamed();
   std::uint64_t next_sequence();
 
   const caffe::SolverParameter solver_;
@@ -74,6 +79,8 @@ class CheckpointWriter {
   bool warned_of_other_ = false;
   std::map<std::uint64_t, Score> scores_;  // of tests since the last checkpoint
   std::uint64_t last_iteration_ = 0;       // of the last checkpoint
+  std::uint64_t unnamed_iteration_ = 0;
+  std::vector<std::string> unnamed_;       // files of this iteration that no record names
 };
 
 }  // namespace speedo

@@ -38,12 +38,14 @@ const FoundRecord* best_of(const std::vector<FoundRecord>& all) {
   return best;
 }
 
-void remove_file(const fs::path& file, CheckpointFiles& files) {
+bool remove_file(const fs::path& file, CheckpointFiles& files) {
   const auto removed = files.remove(file);
   if (!removed) SPEEDO_WARN("Of an old checkpoint {}", removed.error().message);
+  return removed.has_value();
 }
 
-void remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
+// False if its record stays.
+bool remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
   for (const auto* part : parts_of(found.record)) {
     if (auto file = find_part(folder, *part, files)) {
@@ -53,20 +55,20 @@ void remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
                   (folder / part->name()).string());
     }
   }
-  remove_file(found.path, files);
+  return remove_file(found.path, files);
 }
 
 }  // namespace
 
-void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const TrainingId& training, const RotationRules& rules,
-                        CheckpointFiles& files) {
-  if (!rules.keep) return;
+std::size_t rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
+                               const TrainingId& training, const RotationRules& rules,
+                               CheckpointFiles& files) {
+  if (!rules.keep) return 0;
   std::vector<FoundRecord> all = find_records(prefix, nullptr, files);
   std::erase_if(all, [&](const FoundRecord& each) {
     return !check_owner(each, owner) || training_of(each.record) != training;
   });
-  if (all.size() <= *rules.keep) return;
+  if (all.size() <= *rules.keep) return 0;
   std::set<fs::path> kept;
   for (std::size_t i = 0; i < *rules.keep; ++i) kept.insert(all[i].path);
   if (rules.keep_best) {
@@ -76,9 +78,11 @@ void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
     return each.record.finite() && is_whole(each, files);
   });
   if (usable != all.end()) kept.insert(usable->path);
+  std::size_t removed = 0;
   for (const FoundRecord& each : all) {
-    if (!kept.contains(each.path)) remove_checkpoint(each, files);
+    if (!kept.contains(each.path) && remove_checkpoint(each, files)) ++removed;
   }
+  return removed;
 }
 
 }  // namespace speedo

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ struct RotationRules {
 // is whole and has finite weights stays whatever they say, and so does every file that is not as a
 // record says that it was written. Of each checkpoint the record goes last: what a crash leaves
 // half removed is known by it, and removed the next time. What cannot be removed is warned of.
-void rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
-                        const TrainingId& training, const RotationRules& rules,
-                        CheckpointFiles& files = disk_files());
+// Returns how many it removed.
+std::size_t rotate_checkpoints(const std::string& prefix, const CheckpointOwner& owner,
+                               const TrainingId& training, const RotationRules& rules,
+                               CheckpointFiles& files = disk_files());
 
 }  // namespace speedo

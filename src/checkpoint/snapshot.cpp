@@ -20,7 +20,9 @@ Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParam
   const Files names = files(iteration);
   const char* format = format_ == caffe::SolverParameter::HDF5 ? "HDF5" : "binary proto";
   SPEEDO_INFO("Snapshotting to {} file {}", format, names.model);
+  written_.clear();
   SPEEDO_TRY(disk_.write_model(names.model + suffix, model, format_));
+  written_.push_back(names.model + suffix);
   state.set_learned_net(names.model);
   SPEEDO_INFO("Snapshotting solver state to {} file {}", format, names.state);
   if (auto written = disk_.write_state(names.state + suffix, state, format_); !written) {
@@ -28,6 +30,7 @@ Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParam
     error.message += " ('" + names.model + suffix + "', written before, has the weights alone)";
     return error;
   }
+  written_.push_back(names.state + suffix);
   last_model_ = names.model;
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 
@@ -26,16 +27,19 @@ class SnapshotWriter {
   };
   Files files(std::int64_t iteration) const;
   // Sets state.learned_net. `suffix`: behind the files' names, until they are renamed. Error:
-  // kCannotWrite.
+  // kCannotWrite; the model may be there without its state then.
   Result<void> write(std::int64_t iteration, const caffe::NetParameter& model,
                      caffe::SolverState& state, const std::string& suffix = "");
   const std::string& last_model() const { return last_model_; }  // empty: none yet
+  // What the last write() has written, if it failed, too.
+  const std::vector<std::string>& written() const { return written_; }
 
  private:
   CheckpointFiles& disk_;
   std::string prefix_;
   caffe::SolverParameter::SnapshotFormat format_;
   std::string last_model_;
+  std::vector<std::string> written_;
 };
 
 }  // namespace speedo

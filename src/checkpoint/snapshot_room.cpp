@@ -19,12 +19,15 @@ Result<std::int64_t> snapshot_bytes(std::int64_t weight_bytes,
   return (in_model + static_cast<std::int64_t>(histories)) * weight_bytes;
 }
 
-std::int64_t snapshots_left(std::int64_t first, std::int64_t last, std::int64_t interval,
-                            std::int64_t keep) {
+std::int64_t snapshots_at_once(std::int64_t first, std::int64_t last, std::int64_t interval,
+                               const RotationRules& rules) {
   std::int64_t count = 1;
   // Those before the last one, at multiples of the interval.
   if (interval > 0 && last > first) count += (last - 1) / interval - first / interval;
-  return keep > 0 ? std::min(count, keep) : count;
+  if (!rules.keep) return count;
+  const auto keep = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(*rules.keep, static_cast<std::uint64_t>(count)));
+  return std::min(count, keep + 1 + (rules.keep_best ? 1 : 0));
 }
 
 Result<void> check_snapshot_room(const std::string& prefix, const SnapshotNeed& need) {
@@ -49,8 +52,8 @@ Result<void> judge_snapshot_room(const fs::path& folder, std::int64_t free_bytes
   }
   if (free_bytes / std::max<std::int64_t>(need.bytes, 1) < need.count) {
     SPEEDO_WARN(
-        "{}: too little for the {} that this training writes (--keep-snapshots keeps "
-        "fewer)",
+        "{}: too little for the {} that lie there at once (--keep-snapshots keeps fewer, and "
+        "needs room for one more while it is written)",
         text, need.count);
   } else {
     SPEEDO_INFO("Room for snapshots: {}", text);

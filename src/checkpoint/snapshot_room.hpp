@@ -7,6 +7,7 @@
 #include <speedo/base/result.hpp>
 
 #include "caffe.pb.h"
+#include "checkpoint/rotation.hpp"
 
 namespace speedo {
 
@@ -20,10 +21,11 @@ struct SnapshotNeed {
   std::int64_t bytes = 0;  // of one
   std::int64_t count = 1;  // that will lie side by side
 };
-// How many snapshots a training from `first` to `last` leaves: one each `interval` iterations (0:
-// none), one at the end, and no more than `keep` of them (0: all).
-std::int64_t snapshots_left(std::int64_t first, std::int64_t last, std::int64_t interval,
-                            std::int64_t keep);
+// How many snapshots of a training from `first` to `last` lie side by side at most: one each
+// `interval` iterations (0: none) and one at the end, or those that the rules keep and the one that
+// is written before an older one goes.
+std::int64_t snapshots_at_once(std::int64_t first, std::int64_t last, std::int64_t interval,
+                               const RotationRules& rules);
 
 // Looks at the free space where files with this prefix go, and says what is found: a warning if not
 // all of them will fit. Error: kCannotWrite if not even one does. A file system that does not tell

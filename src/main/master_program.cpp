@@ -124,10 +124,10 @@ Result<void> check_snapshots(const ClusterFlags& flags, const ClusterJob& job,
   return check_snapshot_room(
       job.solver.snapshot_prefix(),
       {.bytes = bytes + states,
-       .count = snapshots_left(static_cast<std::int64_t>(session.start_iteration),
-                               static_cast<std::int64_t>(session.max_iteration),
-                               static_cast<std::int64_t>(session.snapshot_interval),
-                               static_cast<std::int64_t>(flags.rotation.keep.value_or(0)))});
+       .count = snapshots_at_once(static_cast<std::int64_t>(session.start_iteration),
+                                  static_cast<std::int64_t>(session.max_iteration),
+                                  static_cast<std::int64_t>(session.snapshot_interval),
+                                  flags.rotation)});
 }
 
 // --dry-run. A master that is named no Redis may start one of its own.

@@ -7,12 +7,17 @@ namespace speedo {
 namespace {
 
 TEST_CASE("As many snapshots are counted as will lie side by side") {
-  CHECK(snapshots_left(0, 1000, 0, 0) == 1);
-  CHECK(snapshots_left(0, 1000, 100, 0) == 10);
-  CHECK(snapshots_left(0, 1050, 100, 0) == 11);
-  CHECK(snapshots_left(500, 1000, 100, 0) == 5);
-  CHECK(snapshots_left(0, 1000, 100, 3) == 3);
-  CHECK(snapshots_left(1000, 1000, 100, 0) == 1);
+  CHECK(snapshots_at_once(0, 1000, 0, {}) == 1);
+  CHECK(snapshots_at_once(0, 1000, 100, {}) == 10);
+  CHECK(snapshots_at_once(0, 1050, 100, {}) == 11);
+  CHECK(snapshots_at_once(500, 1000, 100, {}) == 5);
+  CHECK(snapshots_at_once(1000, 1000, 100, {}) == 1);
+  // The new one, before an old one goes.
+  CHECK(snapshots_at_once(0, 1000, 100, {3, false}) == 4);
+  CHECK(snapshots_at_once(0, 1000, 100, {3, true}) == 5);
+  CHECK(snapshots_at_once(0, 1000, 100, {9, true}) == 10);
+  CHECK(snapshots_at_once(0, 200, 100, {3, true}) == 2);
+  CHECK(snapshots_at_once(0, 1000, 100, {UINT64_MAX, true}) == 10);
 }
 
 TEST_CASE("A snapshot takes the weights and all histories of the solver's rule") {

@@ -204,8 +204,8 @@ Result<void> check_room(const TrainFlags& flags, const caffe::SolverParameter& s
   return check_snapshot_room(
       solver.snapshot_prefix(),
       {.bytes = bytes,
-       .count = snapshots_left(first, solver.max_iter(), solver.snapshot(),
-                               static_cast<std::int64_t>(flags.rotation.keep.value_or(0)))});
+       .count =
+           snapshots_at_once(first, solver.max_iter(), solver.snapshot(), flags.rotation)});
 }
 
 // To the last iteration, and what follows it.
