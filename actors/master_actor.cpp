@@ -269,7 +269,9 @@ void MasterActor::execute(const master_command::EnterStage& command) {
 
 void MasterActor::execute(const master_command::StartTest& command) {
   const std::uint64_t iteration = command.iteration;
-  work_->test([self = caf::actor{this}, iteration](Result<std::vector<TestScores>> scores) {
+  work_->test([self = caf::actor{this}, on_tested = hooks_.on_tested,
+               iteration](Result<std::vector<TestScores>> scores) {
+    if (scores && on_tested) on_tested(iteration, *scores);
     caf::anon_send(self, test_notice(iteration, std::move(scores)));
   });
 }

@@ -19,12 +19,15 @@
 
 namespace speedo {
 
-// What the master actor asks and tells as long as it lives. Called by the actor: must be quick.
+// What the master actor asks and tells as long as it lives. Called by the actor, but for
+// on_tested: must be quick.
 struct MasterActorHooks {
   std::function<std::optional<std::string>()> poll_stop;
   std::function<bool()> stop_wants_snapshot = {};  // empty: yes
   std::function<bool()> poll_snapshot;
   std::function<void(const MasterProgress&, const std::vector<TestScores>*)> on_progress;
+  // By the thread that has tested, as long as its work lives; may be empty.
+  std::function<void(std::uint64_t iteration, const std::vector<TestScores>&)> on_tested = {};
   // How the job stands, every kStatusInterval and at its end; may be empty.
   std::function<void(JobStatus)> on_status = {};
   // Once, when training is over and the workers are gone: the actor's last act but to quit. Not if

@@ -98,6 +98,7 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
           [&hooks](const MasterProgress& progress, const std::vector<TestScores>* scores) {
             if (hooks.on_progress) hooks.on_progress(progress, scores);
           },
+      .on_tested = hooks.on_tested,
       .on_status = hooks.on_status,
       .on_end = end.last_word()});
   end.watch(actor);

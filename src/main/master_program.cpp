@@ -197,7 +197,6 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
     if (scores == nullptr) {
       add_progress(progress, all.curves);
     } else if (!scores->empty()) {
-      all.checkpoints.on_tested(progress.iteration, scores->front());
       all.curves.add_tests(progress.iteration, *scores);
     }
   };
@@ -214,6 +213,9 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
   hooks.poll_snapshot = take_snapshot_request;
   hooks.snapshot = [all](const SnapshotParts& snapshot) {
     return all.checkpoints.write_or_rescue(snapshot);
+  };
+  hooks.on_tested = [all](std::uint64_t iteration, const std::vector<TestScores>& scores) {
+    if (!scores.empty()) all.checkpoints.on_tested(iteration, scores.front());
   };
   return hooks;
 }

@@ -262,8 +262,12 @@ TEST_CASE("test scores reach the progress hook, with the tested iteration") {
   REQUIRE(master.session->progress().iteration == 1);  // Training goes on beside the test.
   master.work.tests.front()(std::vector<TestScores>{
       TestScores{.scores = {}, .passes = 1, .accuracy = 0.25F, .loss = 2.0F}});
+  // By the thread that has tested, before the actor hears of it.
+  CHECK(master.tested_by_work == std::vector<std::uint64_t>{0});
+  CHECK(master.tested.empty());
   master.quiet.run();
   CHECK(master.tested == std::vector<std::uint64_t>{0});
+  CHECK(master.tested_by_work.size() == 1);
   CHECK(master.session->progress().accuracy == 0.25F);
 }
 

@@ -28,6 +28,10 @@ struct Master {
             [this](const MasterProgress& progress, const std::vector<TestScores>* scores) {
               if (scores != nullptr) tested.push_back(progress.iteration);
             },
+        .on_tested =
+            [this](std::uint64_t iteration, const std::vector<TestScores>&) {
+              tested_by_work.push_back(iteration);
+            },
         .on_end = end.last_word(),
         .clock = &quiet.clock});
     end.watch(actor);
@@ -80,6 +84,7 @@ struct Master {
   std::optional<MasterSession> session;
   std::optional<std::string> stop;
   std::vector<std::uint64_t> tested;  // the iterations whose scores were reported
+  std::vector<std::uint64_t> tested_by_work;  // the same, as the work's thread has told them
   ActorEnd end{"the master"};
   caf::actor actor;
 };

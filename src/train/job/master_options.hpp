@@ -104,6 +104,8 @@ struct MasterHooks {
   std::function<bool()> stop_wants_snapshot;
   std::function<bool()> poll_snapshot;                    // true: write one and go on
   std::function<Result<void>(const SnapshotParts& parts)> snapshot;
+  // What a test of an iteration's weights found; on the thread that writes snapshots.
+  std::function<void(std::uint64_t iteration, const std::vector<TestScores>&)> on_tested = {};
 };
 
 }  // namespace speedo
