@@ -421,6 +421,8 @@ Result<void> ChunkedStore::clear() {
   return erase_listed(job_prefix(shared_->job), "all records");
 }
 
+Result<void> ChunkedStore::erase_unnamed() { return speedo::erase_unnamed(*shared_); }
+
 // Each batch asks anew whose the job is: a master that stands still after the listing must not
 // erase what its successor has written under the same keys.
 Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {

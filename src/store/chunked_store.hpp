@@ -94,6 +94,7 @@ class ChunkedStore : public ParameterStore {
 
   void fence(std::uint64_t term) override;
   Result<void> clear() override;
+  Result<void> erase_unnamed() override;
   void stop_waiting() override { shared_->map->stop_waiting(); }
   Result<void> check_places() override { return shared_->map->check_places(); }
 

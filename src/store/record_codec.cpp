@@ -9,6 +9,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/digest.hpp>
 
+#include "base/parse_number.hpp"
 #include "store/chunk_range.hpp"
 
 static_assert(std::endian::native == std::endian::little,
@@ -21,6 +22,7 @@ constexpr std::string_view kChunkMagic = "SPEEDOC1";
 constexpr std::string_view kManifestMagic = "SPEEDOM2";
 constexpr std::string_view kOlderManifestMagic = "SPEEDOM1";
 constexpr std::string_view kBlobMagic = "SPEEDOB1";
+constexpr std::string_view kTermStart = ":t";
 constexpr std::uint32_t kPlainChunk = 0;  // instead of the codec's number
 
 template <class Number>
@@ -142,8 +144,21 @@ RecordKeys::RecordKeys(std::string_view job, std::string_view name)
 }
 
 std::string RecordKeys::chunk(std::uint64_t term, std::uint32_t slot, std::size_t chunk) const {
-  const std::string fence = term == 0 ? "" : ":t" + std::to_string(term);
+  const std::string fence = term == 0 ? "" : std::string(kTermStart) + std::to_string(term);
   return prefix_ + fence + ":s" + std::to_string(slot) + ":c" + std::to_string(chunk);
+}
+
+std::optional<ChunkName> fenced_chunk(std::string_view job, std::string_view key) {
+  const std::string prefix = job_prefix(job);
+  if (!key.starts_with(prefix)) return std::nullopt;
+  const std::string_view name = key.substr(prefix.size());
+  const std::size_t record = name.find(kTermStart);
+  if (record == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = name.substr(record + kTermStart.size());
+  const std::size_t end = rest.find(":s");
+  const auto term = parse_number<std::uint64_t>(rest.substr(0, end));
+  if (end == std::string_view::npos || !term) return std::nullopt;
+  return ChunkName{std::string(name.substr(0, record)), *term};
 }
 
 std::string encode_chunk_head(const ChunkHead& head) {

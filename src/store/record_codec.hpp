@@ -36,6 +36,14 @@ std::string job_prefix(std::string_view job);
 // The job that a key beginning so belongs to, on whichever server; "" for another key.
 std::string job_of_record_key(std::string_view key);
 
+// A chunk by its key.
+struct ChunkName {
+  std::string record;
+  std::uint64_t term = 0;
+};
+// None: `key` is not one of this job's, of a chunk that a master wrote.
+std::optional<ChunkName> fenced_chunk(std::string_view job, std::string_view key);
+
 struct ChunkHead {
   std::uint64_t version = 0;
   std::uint64_t chunk = 0;

@@ -27,4 +27,7 @@ bool erase_replaced(StoreShared& shared, std::string_view key, const RecordTrack
 // Removes them. What cannot be removed stays, at most until clear(), with a warning: then false.
 bool erase_chunks(StoreShared& shared, std::string_view key, const ChunkGarbage& garbage);
 
+// See ParameterStore::erase_unnamed().
+Result<void> erase_unnamed(StoreShared& shared);
+
 }  // namespace speedo

@@ -1,6 +1,9 @@
 // Masters after masters, and beside masters, on one store in memory.
 #include "actors/node.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "support/catch.hpp"
 
 #include <speedo/train/job_end.hpp>
@@ -82,6 +85,34 @@ TEST_CASE("what the workers of a master that died have left is erased by its suc
   next.run();
   CHECK(store->read(contribution).error().code == ErrorCode::kNotFound);
   CHECK(store->read(local).error().code == ErrorCode::kNotFound);
+}
+
+// Whether the job had come to its end before or not.
+TEST_CASE("what a master wrote that died in its first put is erased by the next one") {
+  Deterministic next(10);
+  next.memory = store_after(5);
+  const auto store = next.open();
+  MasterClaim claim;
+  claim.holder = "dying";
+  claim.time = std::chrono::milliseconds(1);
+  const auto claimed = store->claim_master(claim);
+  REQUIRE(claimed);
+  REQUIRE(claimed->granted);
+  store->fence(claimed->term);
+  RecordInfo info;
+  info.element_count = 8;
+  const std::vector<float> values(8, 1.0F);
+  {
+    const auto writer = store->write(weights_key(), info);
+    writer->write(0, values);
+    while (!writer->is_sent()) std::this_thread::yield();
+  }
+  const std::string left =
+      job_prefix(next.options.job) + weights_key() + ":t" + std::to_string(claimed->term) + ":";
+  REQUIRE(next.memory->list(left)->size() == 1);
+  next.options.resume = Resume::kStore;
+  next.run();
+  CHECK(next.memory->list(left)->empty());
 }
 
 TEST_CASE("a job resumed from files goes on from their iteration, with their histories") {

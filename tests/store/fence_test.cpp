@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include <speedo/store/layout.hpp>
@@ -234,6 +235,77 @@ TEST_CASE("masters leave no chunks behind", "[store][fence]") {
       REQUIRE_FALSE(has(*map, std::string("weights:t5:") + slot + ":c1"));
     }
   }
+}
+
+namespace {
+
+// Of what is there of the weights, their copies and a part's checkpoint: the masters' terms.
+std::set<std::uint64_t> terms_in(const StoreUnderTest& store) {
+  const auto keys = store.map()->list("speedo:{test}:");
+  require(keys);
+  std::set<std::uint64_t> terms;
+  for (const std::string& key : *keys) {
+    if (const auto chunk = fenced_chunk("test", key)) terms.insert(chunk->term);
+  }
+  return terms;
+}
+
+// A master of this term dies before any manifest of its own.
+void die_within_put(const StoreUnderTest& store, std::uint64_t term, std::size_t count) {
+  const auto dying = master(store, term);
+  const auto values = pattern(count, term);
+  for (const std::string& key : {weights_key(), checkpoint_key(), part_key(0, checkpoint_key()),
+                                 part_copy_key(0, store->parts(), weights_key())}) {
+    const auto writer = dying->write(key, info_of(term, count));
+    for (std::size_t chunk = 0; chunk < chunk_count(count); ++chunk) {
+      writer->write(chunk, chunk_of(std::span<const float>(values), chunk));
+    }
+    while (!writer->is_sent()) std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("what masters left that died in their first put goes with the next one",
+          "[store][fence]") {
+  FOR_EACH_STORE();
+  constexpr std::size_t kTwo = kChunkElements + 1;
+  const auto first = master(store, 5);
+  require(put(*first, weights_key(), info_of(1, kTwo), pattern(kTwo, 1)));
+  require(put(*first, part_key(0, checkpoint_key()), info_of(1, 10), pattern(10, 1)));
+  // A copy of the weights, which no manifest of its own names.
+  {
+    const auto copy = first->write(part_copy_key(0, store->parts(), weights_key()),
+                                   info_of(1, 10));
+    copy->write(0, pattern(10, 1));
+    while (!copy->is_sent()) std::this_thread::yield();
+  }
+  for (const std::uint64_t term : {6, 7}) die_within_put(store, term, kTwo);
+  // Of one that is to come.
+  const auto later = std::make_shared<KvOperation>();
+  later->kind = KvOperation::Kind::kSet;
+  later->key = RecordKeys("test", weights_key()).chunk(9, 0, 0);
+  require(execute(*store.map(), later));
+  const auto worker = store.another();
+  require(put(*worker, contribution_key(5, 1), info_of(1, 10), pattern(10, 1)));
+  const auto next = master(store, 8);
+  require(next->put_blob("probe", ""));
+  REQUIRE(code_of(master(store, 7)->erase_unnamed()) == ErrorCode::kSuperseded);
+  CHECK(terms_in(store) == std::set<std::uint64_t>{5, 6, 7, 9});
+  require(next->erase_unnamed());
+  CHECK(terms_in(store) == std::set<std::uint64_t>{5, 9});
+  CHECK(read_weights(*store, kTwo).version == 1);
+  std::vector<float> target(10);
+  require(get(*store, part_key(0, checkpoint_key()), kModel, target));
+  const auto keys = store.map()->list("speedo:{test}:" +
+                                      part_copy_key(0, store->parts(), weights_key()) + ":t5");
+  require(keys);
+  CHECK(keys->size() == 1);
+  require(store->read(contribution_key(5, 1)));
+  require(next->erase_unnamed());
+  require(store.another()->erase_unnamed());  // of no master
+  require(put(*next, weights_key(), info_of(2, kTwo), pattern(kTwo, 2)));
+  CHECK(read_weights(*store, kTwo).version == 2);
 }
 
 // A master that dies before its manifest leaves what the server, gone back in time, shows.

@@ -32,6 +32,11 @@ class ParameterStore : public RecordStore,
   // stay. kSuperseded: see fence(); then nothing that the newer master wrote is gone.
   virtual Result<void> clear() = 0;
 
+  // Removes what masters below this store's term have written without that a manifest names it: of
+  // weights and checkpoints whose first put they did not live to finish. Before this one's first
+  // put of them. Not atomic, and kSuperseded, as clear(). Does nothing for a store without a term.
+  virtual Result<void> erase_unnamed() = 0;
+
   // Error kMismatch if the store's servers hold a job of this name in another order; those of the
   // store. Asks for all keys of the job.
   virtual Result<void> check_places() = 0;

@@ -122,9 +122,15 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   }
   if (!start.from_store) {
     SPEEDO_TRY(store.clear());
-  } else if (has_orphans_) {
-    // Nobody reads what the workers of a master that died have left.
-    SPEEDO_TRY(store.clear_contributions());
+    return start;
+  }
+  // Nobody reads what the workers of a master that died have left, nor what masters that died in
+  // their first put have.
+  if (has_orphans_) SPEEDO_TRY(store.clear_contributions());
+  if (auto erased = store.erase_unnamed(); !erased) {
+    if (erased.error().code == ErrorCode::kSuperseded) return erased.error();
+    SPEEDO_WARN("What earlier masters have not finished stays in the store: {}",
+                erased.error().message);
   }
   return start;
 }
