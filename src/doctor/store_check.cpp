@@ -92,6 +92,11 @@ Finding judge_role(const RedisFacts& facts, const RedisAddress& address) {
     return {"redis", Health::kWarning, where + " is still loading its data",
             "wait until it has: the programs do so up to --store-timeout"};
   }
+  if (facts.cannot_save) {
+    return {"redis", Health::kProblem, where + " cannot save to its disk, and takes no writes",
+            "make room there, or CONFIG SET stop-writes-on-bgsave-error no: the programs wait for "
+            "it up to --store-timeout"};
+  }
   return {"redis", Health::kOk, where + " answers"};
 }
 

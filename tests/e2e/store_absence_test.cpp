@@ -10,6 +10,7 @@
 
 #include "cluster.hpp"
 #include "store/redis/redis_session.hpp"
+#include "support/poll.hpp"
 
 namespace speedo {
 namespace {
@@ -64,6 +65,30 @@ TEST_CASE("training goes on after Redis was away for long, with nothing lost") {
     test::require_ending(cluster, master, {iterations, 2, 0});
     CHECK(cluster.worker_keys() == 0);
   }
+}
+
+TEST_CASE("training goes on once a Redis whose disk failed can save again") {
+  constexpr std::uint64_t kIterations = 2000;
+  Cluster cluster(kIterations, {.redis_lines = "save 3600 1"});
+  Process& master = cluster.start_master({"--workers", "2"});
+  cluster.start_worker(cluster.address(), {"--workers", "2"});
+  REQUIRE(cluster.counts_beyond(kIterations / 10));
+  const auto options = parse_redis_uri(cluster.redis().unix_uri());
+  REQUIRE(options);
+  const auto session = RedisSession::connect(*options, std::nullopt);
+  REQUIRE(session);
+  // A folder lies where its file should.
+  const auto file = std::filesystem::path(options->address.unix_path).parent_path() / "dump.rdb";
+  std::filesystem::create_directories(file / "in the way");
+  REQUIRE((*session)->command({"BGSAVE"}));
+  test::poll_until([&] { return master.errors().find("MISCONF") != std::string::npos; });
+  // Another connects meanwhile.
+  cluster.start_worker(cluster.address());
+  test::sleep_ms(3000);
+  CHECK(master.running());
+  std::filesystem::remove_all(file);
+  REQUIRE((*session)->command({"SAVE"}));
+  test::require_ending(cluster, master, {kIterations, 3, 0});
 }
 
 TEST_CASE("Redis away for longer than --store-timeout: 69, and a checkpoint that resumes") {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <thread>
 
+#include <speedo/store/redis_facts.hpp>
+
 #include "store/redis/redis_session.hpp"
 #include "store/store_under_test.hpp"
 
@@ -236,8 +238,10 @@ TEST_CASE("a server whose disk fails is written to again once it is mended", "[r
   require(open(options)->read(weights_key()));
   REQUIRE(code_of(put(*store, contribution_key(1, 1), info_of(1, 10), pattern(10, 1))) ==
           ErrorCode::kUnavailable);
+  CHECK(ask_redis(options)->cannot_save);
   std::filesystem::remove_all(file);
   command(server, {"SAVE"});
+  CHECK_FALSE(ask_redis(options)->cannot_save);
   require(put(*store, weights_key(), info_of(3, values.size()), values));
   REQUIRE((*store->read(weights_key()))->info().version == 3);
 }

@@ -28,6 +28,7 @@ struct RedisFacts {
   bool is_open = false;              // a network reaches it, and it lets in whoever comes
   bool is_replica = false;           // which takes no writes
   bool is_loading = false;           // its data from disk; it answers nothing else until then
+  bool cannot_save = false;          // to its disk: it takes no writes until it can
   int cluster_primaries = 0;         // of the Redis Cluster that it is a node of; 0: of none
   bool appends = false;              // every write goes into a file
   std::optional<std::string> saves;  // when it writes its data to disk ("" never)

@@ -32,6 +32,12 @@ std::optional<std::string> saves_of(RedisSession& session) {
   return std::string(text_of(*(*reply)->element[1]));
 }
 
+// It says so to a PING, which needs no rights.
+bool refuses_for_its_disk(RedisSession& session) {
+  const auto pong = session.command({"PING"});
+  return !pong && pong.error().code == ErrorCode::kCannotWrite;
+}
+
 }  // namespace
 
 Result<RedisFacts> ask_redis(const RedisOptions& options) {
@@ -46,6 +52,7 @@ Result<RedisFacts> ask_redis(const RedisOptions& options) {
   facts.is_replica = info_value(info, "role") == "slave";
   facts.is_loading = info_value(info, "loading") == "1";
   facts.appends = info_value(info, "aof_enabled") == "1";
+  facts.cannot_save = refuses_for_its_disk(*session);
   facts.saves = saves_of(*session);
   SPEEDO_ASSIGN(facts.is_open, lets_in_strangers(options, *session));
   const auto primaries = cluster_size(*session);
