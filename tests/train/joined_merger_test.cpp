@@ -13,7 +13,9 @@
 #include <variant>
 #include <vector>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/base/random.hpp>
+#include <speedo/store/layout.hpp>
 
 #include "store/chunk_range.hpp"
 #include "store/mastership.hpp"
@@ -399,6 +401,27 @@ TEST_CASE("the checkpoint of a master that merged alone goes when parts take ove
   config.term += 1;
   joined.go_on(config);
   CHECK_FALSE(joined.store->read(checkpoint_key()));
+}
+
+TEST_CASE("how often parts write checkpoints goes by the size of the whole model", "[merger]") {
+  MergerConfig config = with_term({.kind = UpdateKind::kGradientOnly});
+  config.publish_interval = 0;
+  constexpr std::uint64_t kMerges = 4;
+  constexpr std::size_t kLarge = kPublishEachMergeBytesMax / sizeof(float) + kChunkElements;
+  const auto last_checkpoint = [&](std::size_t count) {
+    Joined joined(config, count, 2);
+    for (std::uint64_t run = 1; run <= kMerges; ++run) {
+      const auto gradient = joined.fixture->padded(std::vector<float>(count, 0.01F));
+      require(put(*joined.store, contribution_key(7, 0), joined.fixture->info(0, run), gradient));
+      joined.fixture->merge_or_fail({{0, run}}, false);
+    }
+    const auto checkpoint = joined.store->read(part_key(1, checkpoint_key()));
+    require(checkpoint);
+    return (*checkpoint)->info().version - joined.fixture->first.value;
+  };
+  // The first merge's, as its merger found none; the last merge's may still be under way.
+  CHECK(last_checkpoint(kLarge) <= 1);
+  CHECK(last_checkpoint(kJoinedCount) >= kMerges - 1);
 }
 
 TEST_CASE("what needs the whole is not merged in parts", "[merger]") {

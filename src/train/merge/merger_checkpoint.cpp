@@ -10,16 +10,16 @@ namespace {
 
 constexpr std::uint64_t kLargeModelInterval = 10;
 
-std::uint64_t interval_of(std::uint64_t wanted, std::uint64_t element_count) {
+}  // namespace
+
+std::uint64_t checkpoint_interval(std::uint64_t wanted, std::uint64_t element_count) {
   if (wanted > 0) return wanted;
   return element_count * sizeof(float) <= kPublishEachMergeBytesMax ? 1 : kLargeModelInterval;
 }
 
-}  // namespace
-
 MergerCheckpoint::MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count,
                                    Platform* behind)
-    : interval_(interval_of(interval, element_count)), put_(behind) {}
+    : interval_(checkpoint_interval(interval, element_count)), put_(behind) {}
 
 void MergerCheckpoint::fill(
     std::span<const float> weights, std::size_t history_count,

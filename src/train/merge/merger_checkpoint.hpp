@@ -14,14 +14,17 @@
 
 namespace speedo {
 
+// Merges between checkpoints of a model of that size; `wanted` 0: every merge of a small one, every
+// tenth of a large one.
+std::uint64_t checkpoint_interval(std::uint64_t wanted, std::uint64_t element_count);
+
 // The checkpoint record of a job whose weights' record lacks the histories: written from a copy,
 // every so many merges, while the next merge is under way. A checkpoint that cannot be written is
 // tried again after the next merge: the one before stays whole.
 // Thread safety: one thread at a time.
 class MergerCheckpoint {
  public:
-  // Merges between checkpoints; 0: every merge of a small model, every tenth of a large one.
-  // `behind`: see RecordPut.
+  // `interval`: as checkpoint_interval() takes it. `behind`: see RecordPut.
   MergerCheckpoint(std::uint64_t interval, std::uint64_t element_count, Platform* behind);
 
   void count_merge() { ++merges_; }

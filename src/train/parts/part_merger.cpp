@@ -13,6 +13,7 @@
 #include "base/trace.hpp"
 #include "store/is_lost.hpp"
 #include "store/read_once.hpp"
+#include "train/merge/merger_checkpoint.hpp"
 #include "train/merge/merger_looks.hpp"
 
 namespace speedo {
@@ -209,6 +210,8 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   MergerConfig config = setup_.config;
   config.all_or_none = true;
   config.shared = nullptr;
+  // By the size of the job's model, whatever its parts'.
+  config.publish_interval = checkpoint_interval(config.publish_interval, whole_count);
   config.ahead_bytes_min /= setup_.clip.parts;
   // Owned here, and outlives the engine.
   const std::shared_ptr<RecordStore> records(store_.get(), [](auto*) {});
