@@ -34,6 +34,16 @@ double round_seconds(const ClusterCosts& cluster, std::uint64_t workers) {
   return result.seconds / static_cast<double>(result.iterations);
 }
 
+PlanResult plan_of_gradients(const ClusterCosts& cluster, std::uint64_t workers) {
+  PlanOptions options;
+  options.schedule = *make_schedule(*parse_plan_schedule("sync"), workers, std::nullopt,
+                                    Contributes::kGradients);
+  options.workers = workers;
+  auto result = plan(cluster, options);
+  if (!result) FAIL(result.error().message);
+  return *result;
+}
+
 // The plan's rounds are seen in pieces, of which the first moves alone: allows for some.
 constexpr double kPieces = 0.08;
 
@@ -61,6 +71,28 @@ TEST_CASE("A round by shards on the workers' machines takes 2 W (N - 1) / N on e
     CHECK(copied > wanted);
     CHECK(copied < wanted + 1.1 * kWeightBytes / count / kRate + kPieces * wanted);
   }
+}
+
+TEST_CASE("A link is busy while anything goes over it, however many ways") {
+  // In rounds one way after the other.
+  const PlanResult rounds = plan_of(linked_cluster(4), "sync", 4, 1, 20);
+  CHECK(rounds.link_host == "head");
+  CHECK(rounds.link_busy > 0.9);
+  CHECK(rounds.link_busy < 1.001);
+  const PlanResult both_ways = plan_of(linked_cluster(4), "easgd", 4, 1, 80);
+  CHECK(both_ways.bytes_per_second > 1.5 * kRate);
+  CHECK(both_ways.link_busy > 0.9);
+  CHECK(both_ways.link_busy < 1.001);
+}
+
+TEST_CASE("Copies of shards are those of weights and of checkpoints") {
+  ClusterCosts cluster = linked_cluster(2);
+  cluster.store.shards = 2;
+  const double copied = plan_of_gradients(cluster, 2).bytes_per_iteration;
+  cluster.store.copies = false;
+  // Of weights, and of weights and histories.
+  CHECK(copied - plan_of_gradients(cluster, 2).bytes_per_iteration ==
+        Approx(3.0 * kWeightBytes).epsilon(0.02));
 }
 
 TEST_CASE("Servers without mergers divide what workers move, not what the master does") {
@@ -123,6 +155,13 @@ TEST_CASE("Workers beside the master that share its memory do not ask the store"
   SECTION("so does merging") {
     cluster.master.merge_bytes_per_second = kWeightBytes / 0.01;
     CHECK(plan_of(cluster, "sync", 4).seconds == Approx(0.05 * 200.0).epsilon(0.03));
+  }
+  SECTION("with the weights the histories go to the store, where they are the master's") {
+    const PlanResult gradients = plan_of_gradients(cluster, 4);
+    CHECK(gradients.seconds == Approx(0.01 * 200.0).epsilon(0.03));
+    CHECK(gradients.bytes_per_second > shared.bytes_per_second);
+    CHECK(gradients.bytes_per_second < 3.0 * kWeightBytes);
+    CHECK(gradients.master_busy < 0.05);
   }
   SECTION("unless it is not shared") {
     cluster.worker.shares_memory = false;

@@ -36,6 +36,11 @@ Flows::ResourceId Flows::add_server() {
   return resources_.size() - 1;
 }
 
+void Flows::pair_up(ResourceId way, ResourceId other) {
+  resources_[way].other_way = other;
+  resources_[other].other_way = way;
+}
+
 Flows::ResourceId Flows::add_cores(double count, std::function<double(double)> speed,
                                    double mixed) {
   SPEEDO_ASSERT(count > 0.0 && speed != nullptr && mixed > 0.0);
@@ -90,8 +95,26 @@ void Flows::move_to(Instant now) {
   for (auto& [order, flow] : flows_) {
     const double done = std::min(flow.rate * passed, flow.left);
     flow.left -= flow.rate * passed;
-    for (const Use& use : flow.uses) resources_[use.resource].busy_seconds += done * use.seconds;
+    for (const Use& use : flow.uses) {
+      Resource& resource = resources_[use.resource];
+      resource.busy_seconds += done * use.seconds;
+      if (!resource.other_way) continue;
+      resource.step_seconds += done * use.seconds;
+      moved_.push_back(use.resource);
+    }
   }
+  count_links();
+}
+
+void Flows::count_links() {
+  for (const ResourceId way : moved_) {
+    Resource& one = resources_[way];
+    Resource& other = resources_[*one.other_way];
+    const double busier = std::max(one.step_seconds, other.step_seconds);
+    one.step_seconds = other.step_seconds = 0.0;
+    resources_[std::min(way, *one.other_way)].either_busy_seconds += busier;
+  }
+  moved_.clear();
 }
 
 // Of a resource, by the flow as fast as alone: threads slow each other down beyond taking cores.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,8 @@ class Flows {
 
   // Does one thing at a time, in turns too short to see.
   ResourceId add_server();
+  // The two ways of a full-duplex link: servers that either_busy_seconds() takes together.
+  void pair_up(ResourceId way, ResourceId other);
   // So many cores. `speed`: of each thread when so many are busy, of one that is alone; decreasing.
   // `mixed`: of that speed, while some compute and others do not.
   ResourceId add_cores(double count, std::function<double(double threads)> speed,
@@ -58,6 +61,10 @@ class Flows {
 
   // What the resource has done so far, in seconds of it alone.
   double busy_seconds(ResourceId resource) const { return resources_[resource].busy_seconds; }
+  // The same of whichever way of the link was busier at each time. Requires: it has another one.
+  double either_busy_seconds(ResourceId way) const {
+    return resources_[std::min(way, *resources_[way].other_way)].either_busy_seconds;
+  }
 
  private:
   struct Flow;
@@ -72,6 +79,9 @@ class Flows {
     double mixed = 1.0;
     std::function<double(double)> speed;  // of cores
     double busy_seconds = 0.0;
+    std::optional<ResourceId> other_way;
+    double step_seconds = 0.0;         // of busy_seconds, since time was moved last
+    double either_busy_seconds = 0.0;  // of both ways: in the first of the two
     // While shares are dealt:
     std::vector<Claim> claims;  // in the order of the flows' starts
     double pace = 1.0;          // of a thread that has a core to itself
@@ -94,6 +104,7 @@ class Flows {
   };
 
   void move_to(Instant now);
+  void count_links();
   double part(const Flow& flow, const Use& use) const;
   double speed_at(const Flow& flow, double level) const;
   double level_that_fills(std::size_t resource);
@@ -108,6 +119,7 @@ class Flows {
   bool is_dealt_ = true;                 // shares are those of the flows that there are
   std::vector<std::size_t> claimed_;     // resources that flows use, ascending
   std::vector<std::pair<double, double>> ends_;  // of level_that_fills(): kept for its memory
+  std::vector<ResourceId> moved_;                // of move_to(): the same
   std::uint64_t next_flow_ = 0;
   Instant now_{0};
   Instant next_{0};

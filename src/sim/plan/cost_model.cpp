@@ -58,6 +58,7 @@ CostModel::CostModel(EventQueue& queue, ClusterCosts cluster,
         machine->mixed);
     resources.in = flows_.add_server();
     resources.out = flows_.add_server();
+    flows_.pair_up(resources.in, resources.out);
     resources_.push_back(resources);
   }
   for (std::size_t i = 0; i < server_hosts_.size(); ++i) servers_.push_back(flows_.add_server());
@@ -316,8 +317,7 @@ CostModel::Usage CostModel::usage() const {
   }
   usage.message_seconds = flows_.busy_seconds(control_);
   for (std::size_t host = 0; host < resources_.size(); ++host) {
-    const double seconds =
-        flows_.busy_seconds(resources_[host].in) + flows_.busy_seconds(resources_[host].out);
+    const double seconds = flows_.either_busy_seconds(resources_[host].in);
     if (seconds <= usage.link_seconds) continue;
     usage.link_seconds = seconds;
     usage.link_host = host;

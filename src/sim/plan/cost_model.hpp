@@ -77,7 +77,7 @@ class CostModel {
   struct Usage {
     double store_busy_seconds = 0.0;    // the busiest server's thread
     double message_seconds = 0.0;       // the master handled messages
-    double link_seconds = 0.0;          // both ways of the busiest link together
+    double link_seconds = 0.0;          // of the busiest link, either way
     std::size_t link_host = 0;
     double compute_seconds = 0.0;       // of all workers, alone
     std::uint64_t bytes_in = 0, bytes_out = 0;  // of the store

@@ -41,7 +41,7 @@ struct PlanResult {
   double bytes_per_second = 0.0;        // in and out of the store
   double bytes_per_iteration = 0.0;
   double store_busy = 0.0, master_busy = 0.0;  // parts of the time
-  double link_busy = 0.0;               // both ways of the busiest link together
+  double link_busy = 0.0;               // of the busiest link, either way
   std::string link_host;                // whose it is
   // Parts of the workers' time; the rest is waiting for others.
   double computing = 0.0, exchanging = 0.0;

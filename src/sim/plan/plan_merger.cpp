@@ -23,10 +23,13 @@ bool is_same(const MergeJob& a, const MergeJob& b) {
   return a.iteration == b.iteration && a.contributions == b.contributions;
 }
 
+// The rule is the master's, and the record of the weights lacks its histories.
+bool has_histories_apart(const RunParts& parts) {
+  return parts.update.kind == UpdateKind::kGradientOnly && !parts.update.replicated;
+}
+
 double rule_seconds_of(const RunParts& parts) {
-  const bool is_masters =
-      parts.update.kind == UpdateKind::kGradientOnly && !parts.update.replicated;
-  return is_masters ? parts.costs.cluster().master.rule_seconds : 0.0;
+  return has_histories_apart(parts) ? parts.costs.cluster().master.rule_seconds : 0.0;
 }
 
 // Of the master's product_seconds, the share of those products that are made of factors.
@@ -44,8 +47,9 @@ double replica_seconds_of(const RunParts& parts) {
 
 std::uint64_t floats_of_all(const NetCosts& net) { return net.parameters * (1 + net.histories); }
 
+// While all contributions are in memory it is written with the publications.
 std::uint64_t checkpoint_floats_of(const RunParts& parts) {
-  if (parts.update.kind != UpdateKind::kGradientOnly || parts.update.replicated) return 0;
+  if (!has_histories_apart(parts) || parts.costs.all_share_memory()) return 0;
   const bool each = parts.net.parameters * sizeof(float) <= kPublishEachMergeBytesMax;
   return floats_of_all(parts.net) / (each ? 1 : kMergesPerCheckpoint);
 }
@@ -65,6 +69,17 @@ CostModel::Client PlanMerger::client() const {
 
 CostModel::Load PlanMerger::load_of(std::uint64_t floats, bool is_contribution) const {
   return {.floats = floats, .is_contribution = is_contribution, .shard = shard_};
+}
+
+CostModel::Load PlanMerger::copy_of(std::uint64_t floats) const {
+  CostModel::Load copy = load_of(floats);
+  copy.is_copy = true;
+  return copy;
+}
+
+bool PlanMerger::has_copies() const {
+  return shard_ && parts_.costs.cluster().store.copies && parts_.costs.shard_count() > 1 &&
+         !parts_.update.replicated;
 }
 
 void PlanMerger::begin_work() {
@@ -186,10 +201,15 @@ void PlanMerger::publish_behind() {
   if (publishing_ || now - published_at_ < pause) return;
   publishing_ = true;
   published_at_ = now;
-  publish([this, now] {
+  const auto done = [this, now] {
     publishing_ = false;
     publishing_took_ = parts_.queue.now() - now;
-  });
+  };
+  if (!has_histories_apart(parts_)) return publish(done);
+  const auto checkpoint_there = [this, done] { publish(done); };
+  parts_.costs.write(
+      client(), {.floats = floats_of_all(parts_.net)},
+      [this, checkpoint_there] { parts_.costs.finish(client(), checkpoint_there); });
 }
 
 void PlanMerger::follow_step(std::function<void()> done) {
@@ -212,8 +232,10 @@ void PlanMerger::follow() {
 }
 
 void PlanMerger::write_checkpoint(std::function<void()> done) {
-  parts_.costs.write(client(), load_of(checkpoint_floats_),
-                     [this, done = std::move(done)] { parts_.costs.finish(client(), done); });
+  const auto written = [this, done = std::move(done)] { parts_.costs.finish(client(), done); };
+  if (!has_copies()) return parts_.costs.write(client(), load_of(checkpoint_floats_), written);
+  parts_.costs.write(client(), load_of(checkpoint_floats_), [] {});
+  parts_.costs.write(client(), copy_of(checkpoint_floats_), written);
 }
 
 void PlanMerger::publish(std::function<void()> done) {
@@ -283,13 +305,9 @@ void PlanMerger::write(std::uint64_t floats, std::size_t piece) {
   };
   writing_ += 1;
   parts_.costs.write(client(), load_of(floats), written);
-  const bool has_copy = parts_.costs.cluster().store.copies && parts_.costs.shard_count() > 1 &&
-                        !parts_.update.replicated;
-  if (!shard_ || !has_copy) return;
-  CostModel::Load copy = load_of(floats);
-  copy.is_copy = true;
+  if (!has_copies()) return;
   writing_ += 1;
-  parts_.costs.write(client(), copy, written);
+  parts_.costs.write(client(), copy_of(floats), written);
 }
 
 void PlanMerger::when_written(std::function<void()> done) {

@@ -24,8 +24,8 @@ namespace speedo::sim {
 // begun with the pieces that all of its contributions have put, looked for again and again, last
 // pieces first; its order then finds them done. A rule of the master's that clips adds everything
 // before it writes. Checkpoints of its histories are written behind a merge. Contributions in
-// memory are added where they are; while all are, the weights go to the store now and then, behind
-// everything (train/merge/merger_publication).
+// memory are added where they are; while all are, the weights and such a checkpoint go to the store
+// now and then, behind everything (train/merge/merger_publication).
 //
 // A shard's merger does so with its part of every piece, beside its server, and writes a copy to
 // the next; when its part is written it has done, and the master writes the record's end.
@@ -76,6 +76,9 @@ class PlanMerger {
   double share() const { return shard_ ? parts_.costs.share_of(*shard_) : 1.0; }
   CostModel::Client client() const;
   CostModel::Load load_of(std::uint64_t floats, bool is_contribution = false) const;
+  // The same, on the next shard's server.
+  CostModel::Load copy_of(std::uint64_t floats) const;
+  bool has_copies() const;
   void begin_pass(const Job& job, std::vector<std::size_t> pieces, std::function<void()> done);
   void write(std::uint64_t floats, std::size_t piece);
   void add(const std::shared_ptr<Pass>& pass, std::size_t piece, std::size_t contributions);
