@@ -22,7 +22,7 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kHostsBytesMax = std::size_t{1} << 20U;
-constexpr std::uint64_t kWorkersMax = 1024;
+constexpr std::uint64_t kHostWorkersMax = 1024;
 constexpr int kThreadsMax = 65536;
 
 using Words = std::vector<std::string>;
@@ -83,7 +83,7 @@ Fault read_setting(const std::string& word, Host& host) {
   const std::string key = key_of(word);
   const std::string value = word.substr(equals + 1);
   if (value.empty()) return key + " has no value";
-  if (key == "workers") return read_count(key, value, kWorkersMax, host.workers);
+  if (key == "workers") return read_count(key, value, kHostWorkersMax, host.workers);
   if (key == "threads") {
     std::uint64_t threads = 0;
     const Fault fault = read_count(key, value, kThreadsMax, threads);

@@ -5,15 +5,12 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "cli/group_file.hpp"
+#include "train/schedule_numbers.hpp"
 
 namespace speedo {
 
 namespace {
 
-// Of schedules that are named without their parameter.
-constexpr std::uint64_t kMaxAdvance = 2;
-constexpr std::uint64_t kStaleness = 2;
-constexpr std::uint64_t kWindow = 1;  // the ring is as long as there are workers
 constexpr std::uint64_t kGroupsMax = 4096;
 
 // A flag that stands for a schedule, or is a parameter of one.
@@ -108,10 +105,12 @@ Result<StrategyOptions> strategy_options(const ScheduleFlags& flags) {
   StrategyOptions options;
   SPEEDO_ASSIGN(options.name, choose_strategy(flags));
   if (same_schedule(options.name, "partial-sync")) {
-    options.max_advance = flags.max_advance.value_or(kMaxAdvance);
+    options.max_advance = flags.max_advance.value_or(kUsualMaxAdvance);
   }
-  if (same_schedule(options.name, "ssp")) options.staleness = flags.staleness.value_or(kStaleness);
-  if (same_schedule(options.name, "weedout")) options.window = flags.weedout.value_or(kWindow);
+  if (same_schedule(options.name, "ssp")) {
+    options.staleness = flags.staleness.value_or(kUsualStaleness);
+  }
+  if (same_schedule(options.name, "weedout")) options.window = flags.weedout.value_or(kUsualWindow);
   if (same_schedule(options.name, "grouping")) SPEEDO_TRY(set_groups(flags, options));
   return options;
 }

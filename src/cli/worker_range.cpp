@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/parse_number.hpp"
+#include "train/schedule_numbers.hpp"
 
 namespace speedo {
 

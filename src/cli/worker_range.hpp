@@ -7,8 +7,6 @@
 
 namespace speedo {
 
-inline constexpr std::uint64_t kWorkersMax = 4096;  // more is a slip of the keyboard
-
 // How many workers a job has: "N" starts with N and goes on with any number; "MIN:MAX" starts with
 // MIN, pauses below it, and takes no more than MAX.
 struct WorkerRange {

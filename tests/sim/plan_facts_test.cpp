@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/make_schedule.hpp"
 #include "plan_support.hpp"
 
 namespace speedo::sim {
@@ -136,6 +137,17 @@ TEST_CASE("Schedules are named with their own number") {
   CHECK(parse_plan_schedule("drop:3")->strategy.window == 3);
   CHECK(parse_plan_schedule("easgd:10")->steps == 10U);
   CHECK(parse_plan_schedules("all")->size() == strategy_registry().size());
+  for (const char* name : {"ssp", "partial-sync", "weedout"}) {
+    CAPTURE(name);
+    ScheduleFlags flags;
+    flags.strategy = name;
+    const auto trained = speedo::make_schedule(flags, 4, FlagScope::kJob);
+    REQUIRE(trained);
+    const StrategyOptions planned = parse_plan_schedule(name)->strategy;
+    CHECK(planned.staleness == trained->strategy.staleness);
+    CHECK(planned.max_advance == trained->strategy.max_advance);
+    CHECK(planned.window == trained->strategy.window);
+  }
   for (const char* bad : {"", "nosuch", "easgd:", "easgd:0", "easgd:x", "ssp:-1", "weedout:0",
                           "sync,sync", "sync:99999999999999999999"}) {
     CAPTURE(bad);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/flags/simulate_plan_flags.hpp"
+#include "measure/calibrate/simulate_calibrate.hpp"
 #include "measure/simulate/simulate_plan_chart.hpp"
 #include "measure/simulate/simulate_plan_file.hpp"
 #include "measure/simulate/simulate_plan_report.hpp"
@@ -279,6 +280,31 @@ TEST_CASE("Measurements take a time that can be measured") {
     flags.measure_seconds = seconds;
     CHECK_FALSE(check(flags));
   }
+}
+
+TEST_CASE("Without rounds every worker has some runs, unless the merges are given") {
+  PlanFlags flags;
+  flags.iterations = 300;
+  CHECK(merges_of(flags, false, 4) == 300);
+  CHECK(merges_of(flags, false, 128) == 12 * 128);
+  CHECK(merges_of(flags, true, 128) == 300);
+  SECTION("given") { flags.iterations_given = true; }
+  SECTION("of a net that is trained") { flags.train = "s"; }
+  CHECK(merges_of(flags, false, 128) == 300);
+}
+
+TEST_CASE("Steps that others disturbed, or that threads slow down, are in doubt") {
+  CHECK(doubts_of({{1, 1.0}, {2, 0.6}}, 1.1).empty());
+  const auto disturbed = doubts_of({{1, 1.0}, {2, 0.6}}, 1.3);
+  REQUIRE(disturbed.size() == 1);
+  CHECK(disturbed[0].find("1300 ms by the clock and 1000 ms of a processor") !=
+        std::string::npos);
+  const auto slower = doubts_of({{1, 1.0}, {2, 0.6}, {4, 1.2}}, 1.0);
+  REQUIRE(slower.size() == 1);
+  CHECK(slower[0].find("1200 ms with 4 threads and 1000 ms with one") != std::string::npos);
+  Calibration calibration;
+  calibration.doubts = slower;
+  CHECK(to_text(calibration).find("In doubt: " + slower[0]) != std::string::npos);
 }
 
 TEST_CASE("Worker counts are a list or a range") {

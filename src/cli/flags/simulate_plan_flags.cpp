@@ -6,13 +6,15 @@
 
 #include "base/parse_number.hpp"
 #include "cli/net_inputs.hpp"
-#include "cli/worker_range.hpp"
+#include "train/schedule_numbers.hpp"
 
 namespace speedo {
 
 namespace {
 
-constexpr std::uint64_t kRecommendRuns = 12;  // as the option says
+// As the option says: runs of every worker, of each plan that --recommend makes, and at least of
+// one without rounds.
+constexpr std::uint64_t kPlannedRuns = 12;
 constexpr double kMeasureSecondsMin = 0.05, kMeasureSecondsMax = 3600.0;
 
 Result<void> check_measure_seconds(const PlanFlags& flags) {
@@ -79,6 +81,7 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("strategy", flags.strategy);
   values.get("workers", flags.workers);
   values.get("iterations", flags.iterations);
+  flags.iterations_given = values.given("iterations");
   values.get("seed", flags.seed);
   values.get("moving-rate", flags.moving_rate);
   values.get("gradient-only", flags.gradient_only);
@@ -88,7 +91,7 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("test-interval", flags.test_interval);
   values.get("svg", flags.svg);
   if (flags.recommend && !values.given("workers")) flags.workers.clear();
-  if (flags.recommend && !values.given("iterations")) flags.iterations = kRecommendRuns;
+  if (flags.recommend && !flags.iterations_given) flags.iterations = kPlannedRuns;
   values.get("json", flags.json);
   values.get("debug", flags.debug);
   return flags;
@@ -133,6 +136,11 @@ Result<void> check(const PlanFlags& flags) {
         "--train-net out");
   }
   return check_recommend(flags);
+}
+
+std::uint64_t merges_of(const PlanFlags& flags, bool in_rounds, std::uint64_t workers) {
+  if (in_rounds || flags.iterations_given || !flags.train.empty()) return flags.iterations;
+  return std::max(flags.iterations, kPlannedRuns * workers);
 }
 
 Result<std::vector<std::uint64_t>> parse_worker_counts(const std::string& text) {

@@ -24,6 +24,7 @@ struct PlanFlags {
   bool recommend = false, lossy = false;
   std::string strategy, workers;        // no workers: as many as --recommend finds best
   std::uint64_t iterations = 0, seed = 0;
+  bool iterations_given = false;
   std::optional<double> moving_rate;
   bool gradient_only = false, replicated = false;
   std::string train;                    // a small net to train under the timing
@@ -36,6 +37,10 @@ struct PlanFlags {
 PlanFlags plan_flags(const OptionValues& values);
 // Refuses flags that contradict each other. Error: kUsage.
 Result<void> check(const PlanFlags& flags);
+
+// Of a plan of so many workers. Without rounds each merge is one worker's: few of them are over
+// while the last runs of most workers are still under way.
+std::uint64_t merges_of(const PlanFlags& flags, bool in_rounds, std::uint64_t workers);
 
 // "1,2,4" or "MIN:MAX", ascending, each once. Error: kUsage.
 Result<std::vector<std::uint64_t>> parse_worker_counts(const std::string& text);

@@ -133,8 +133,9 @@ constexpr Option kSimulateOptions[] = {
      .value = "300",
      .programs = kPlans,
      .group = kPlanGroup,
-     .sentence = "Merges of each plan; with --train-net, of one worker; --recommend: runs of every "
-                 "worker, 12 without it"},
+     .sentence = "Merges of each plan; without it, of schedules without rounds, 12 runs of every "
+                 "worker if those are more; with --train-net, of one worker; --recommend: runs of "
+                 "every worker, 12 without it"},
     {.name = "moving-rate",
      .type = number(),
      .otherwise = "0.9 / workers",

@@ -60,6 +60,7 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
   SPEEDO_INFO("Measuring {} here; other work on this machine disturbs it", flags.solver);
   SPEEDO_ASSIGN(const Calibration calibration, calibrate(options));
   measured = to_text(calibration);
+  for (const std::string& doubt : calibration.doubts) SPEEDO_WARN("{}", doubt);
   if (!flags.write.empty()) {
     SPEEDO_TRY(write_file_atomically(
         flags.write,
@@ -135,7 +136,8 @@ sim::PlanOptions PlanCommand::options_for(const Schedule& schedule, std::uint64_
   sim::PlanOptions options;
   options.schedule = schedule;
   options.workers = workers;
-  options.iterations = flags_.iterations;
+  const bool in_rounds = find_strategy(schedule.strategy.name)->rounds;
+  options.iterations = merges_of(flags_, in_rounds, workers);
   options.seed = flags_.seed;
   if (!job_) return options;
   options.test_interval =

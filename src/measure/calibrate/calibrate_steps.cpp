@@ -44,6 +44,7 @@ class Trainee {
     if (!engine) error_ = engine.error();
     for (int i = 0; i < kWarmUpRuns && !error_; ++i) run(**engine);
     seconds_.clear();
+    by_clock_.clear();
     cycles_.clear();
     on_processor_ = 0.0;
     ready.arrive_and_wait();
@@ -54,6 +55,7 @@ class Trainee {
 
   const std::optional<Error>& error() const { return error_; }
   const std::vector<double>& seconds() const { return seconds_; }
+  const std::vector<double>& by_clock() const { return by_clock_; }
   const std::vector<double>& cycles() const { return cycles_; }
   std::uint64_t samples() const { return samples_; }
   double on_processor() const { return on_processor_; }
@@ -65,6 +67,7 @@ class Trainee {
     const double before = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
     const auto report = engine.run(next_order(), [] { return false; });
     const double worked = processor_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+    const double took = std::chrono::duration<double>(steady_clock().now() - start).count();
     on_processor_ += worked;
     if (!report) {
       error_ = report.error();
@@ -73,6 +76,7 @@ class Trainee {
     const double waited = static_cast<double>(report->phases.data_us) / 1e6;
     const double computed = static_cast<double>(report->phases.compute_us()) / 1e6;
     seconds_.push_back((alone_ ? worked : computed) + waited);
+    by_clock_.push_back(alone_ ? took : computed + waited);
     samples_ = report->samples;
     if (std::isfinite(report->loss)) merge(report->run);
     const double kept = count_ == 1 ? seconds_kept_waiting() - kept_before : 0.0;
@@ -106,7 +110,7 @@ class Trainee {
   std::atomic<std::uint64_t> progress_{0};
   std::uint64_t runs_ = 0;
   Version version_{0};
-  std::vector<double> seconds_, cycles_;
+  std::vector<double> seconds_, by_clock_, cycles_;
   std::uint64_t samples_ = 0;
   double on_processor_ = 0.0;  // seconds of the trainer's thread
   bool alone_ = false;
@@ -163,14 +167,16 @@ Result<StepTimes> measure_steps(const JobSpec& job, int trainers, const ComputeO
     ready.arrive_and_wait();
     before = all_processors();
   }
-  std::vector<double> all, cycles;
+  std::vector<double> all, by_clock, cycles;
   for (const std::unique_ptr<Trainee>& trainee : trainees) {
     if (trainee->error()) return *trainee->error();
     all.insert(all.end(), trainee->seconds().begin(), trainee->seconds().end());
+    by_clock.insert(by_clock.end(), trainee->by_clock().begin(), trainee->by_clock().end());
     cycles.insert(cycles.end(), trainee->cycles().begin(), trainee->cycles().end());
   }
   const auto runs = static_cast<double>(all.size());
   StepTimes times = trimmed(std::move(all));
+  times.clock_seconds = trimmed(std::move(by_clock)).mean_seconds;
   times.processor_seconds = (all_processors() - before) / runs;
   for (const std::unique_ptr<Trainee>& trainee : trainees) {
     times.trainer_seconds += trainee->on_processor() / runs;

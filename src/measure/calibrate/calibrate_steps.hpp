@@ -16,6 +16,7 @@ struct StepTimes {
   // Without the tenth at either end. With one thread: on a processor, and waiting for data, so that
   // other programs disturb it less; with several, by the clock.
   double mean_seconds = 0.0;
+  double clock_seconds = 0.0;  // the same by the clock
   double spread = 0.0;         // standard deviation over mean, of the same ones
   // With the exchange, by the clock, undisturbed(). Of one trainer without the time that other
   // programs kept it waiting.

@@ -44,6 +44,9 @@ constexpr double kActorSeconds = 100e-6;
 // Rates of transfers are measured with at least so much: below, the fixed part is all there is.
 constexpr std::uint64_t kRateFloatsMin = 65536;
 
+// A step on a processor of its own takes as long by the clock, but for such a part.
+constexpr double kDisturbed = 0.15;
+
 // 1, 2, 4, ... and `max` itself.
 std::set<int> doubled_up_to(int max) {
   std::set<int> counts = {max};
@@ -145,16 +148,22 @@ Result<StepTimes> Calibrator::measure(int trainers, int threads, bool exchanging
 
 Result<void> Calibrator::measure_threads() {
   std::vector<std::pair<int, double>> known;
+  std::vector<ThreadTimes> steps;
+  double clock_seconds = 0.0;
   for (const int threads : doubled_up_to(cores())) {
     SPEEDO_ASSIGN(const StepTimes times, measure(1, threads, false));
     known.emplace_back(threads, times.mean_seconds);
+    steps.push_back({threads, times.mean_seconds});
     if (threads == 1) {
+      clock_seconds = times.clock_seconds;
       machine_.step_spread = times.spread;
       trainer_seconds_ = times.trainer_seconds;
     }
     result_.cluster.net.batch = std::max<std::uint64_t>(1, times.samples);
   }
   note("spread of a step", machine_.step_spread * 100.0, "%");
+  note("step, 1 trainer of 1 thread, by the clock", clock_seconds * 1e3, "ms");
+  result_.doubts = doubts_of(steps, clock_seconds);
   machine_.step_seconds = filled(known);
   return {};
 }
@@ -316,11 +325,31 @@ Result<Calibration> calibrate(const CalibrateOptions& options) {
   return Calibrator(options, *redis).run();
 }
 
+std::vector<std::string> doubts_of(const std::vector<ThreadTimes>& steps, double clock_seconds) {
+  std::vector<std::string> doubts;
+  const ThreadTimes& alone = steps.front();
+  if (std::abs(clock_seconds - alone.seconds) > kDisturbed * alone.seconds) {
+    doubts.push_back(fmt::format(
+        "a step of one thread takes {:.4g} ms by the clock and {:.4g} ms of a processor: other "
+        "programs disturb the measurements, so measure again when they are done",
+        clock_seconds * 1e3, alone.seconds * 1e3));
+  }
+  for (const ThreadTimes& each : steps) {
+    if (each.seconds <= alone.seconds) continue;
+    doubts.push_back(fmt::format(
+        "a step takes {:.4g} ms with {} threads and {:.4g} ms with one: the net is too small for "
+        "more, or other programs have the processors",
+        each.seconds * 1e3, each.threads, alone.seconds * 1e3));
+  }
+  return doubts;
+}
+
 std::string to_text(const Calibration& calibration) {
   std::string text = "Measured here\n";
   for (const Measurement& each : calibration.measurements) {
     text += fmt::format("  {:<42}{:>10.4g} {}\n", each.what, each.value, each.unit);
   }
+  for (const std::string& doubt : calibration.doubts) text += "  In doubt: " + doubt + "\n";
   return text;
 }
 

@@ -30,7 +30,18 @@ struct Measurement {
 struct Calibration {
   sim::ClusterCosts cluster;  // of this machine alone
   std::vector<Measurement> measurements;
+  std::vector<std::string> doubts;  // why they may be wrong
 };
+
+// Seconds of a step of one trainer with so many threads.
+struct ThreadTimes {
+  int threads = 1;
+  double seconds = 0.0;
+};
+
+// What speaks against measured steps, of which the first is of one thread: on a processor, and
+// waiting for data. `clock_seconds`: that one's by the clock.
+std::vector<std::string> doubts_of(const std::vector<ThreadTimes>& steps, double clock_seconds);
 
 // Measures this net on this machine: its step with one and with several threads, with as many
 // trainers as cores and with twice as many; reading, writing and merging its record in a

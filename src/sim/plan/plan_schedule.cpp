@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "train/schedule_numbers.hpp"
+
 namespace speedo::sim {
 namespace {
 
@@ -12,9 +14,9 @@ constexpr std::uint64_t kNumberMax = 1000000;
 
 // What a schedule that cannot do without a number has if none is written.
 std::optional<std::uint64_t> usual_number(const std::string& name) {
-  if (name == "partial-sync") return 2;
-  if (name == "ssp") return 3;
-  if (name == "weedout") return 1;
+  if (name == "partial-sync") return kUsualMaxAdvance;
+  if (name == "ssp") return kUsualStaleness;
+  if (name == "weedout") return kUsualWindow;
   return std::nullopt;
 }
 
