@@ -1,5 +1,6 @@
 // What is recommended is the best of all that is possible, on clusters that differ in kind.
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <set>
@@ -11,6 +12,7 @@
 #include "measure/simulate/simulate_recommend_report.hpp"
 #include "plan_support.hpp"
 #include "sim/plan/recommend.hpp"
+#include "train/schedule_numbers.hpp"
 #include "support/long_runs.hpp"
 #include "support/random_seed.hpp"
 
@@ -245,11 +247,112 @@ TEST_CASE("A recommendation says what to start") {
                         .batch = 32};
   CHECK(commands_for(cluster, candidate) ==
         std::vector<std::string>{"speedo run --solver S.prototxt --workers 3 --sync "
-                                 "--gradient-only --no-shared-memory"});
+                                 "--gradient-only --threads 3 --no-shared-memory"});
   candidate.contributes = Contributes::kReplicated;
   CHECK(commands_for(cluster, candidate) ==
         std::vector<std::string>{"speedo run --solver S.prototxt --workers 3 --sync "
-                                 "--gradient-only --replicated"});
+                                 "--gradient-only --replicated --threads 3"});
+}
+
+bool has_line(const std::vector<std::string>& lines, const std::string& begin) {
+  return std::ranges::any_of(lines,
+                             [&](const std::string& line) { return line.find(begin) == 0; });
+}
+
+TEST_CASE("Workers of one machine are one process with the threads that were planned") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  cluster.machines[0].count = 2;
+  cluster.machines[0].cores = 8.0;
+  cluster.machines[0].workers_max = 0;
+  cluster.machines[0].step_seconds = {0.4, 0.2, 0.14, 0.1, 0.09, 0.08, 0.07, 0.06};
+  Candidate candidate{.schedule = *parse_plan_schedule("sync"), .workers = 5, .batch = 32};
+  const std::string worker = ": speedo-worker --master ADDRESS --workers ";
+  std::vector<std::string> lines = commands_for(cluster, candidate);
+  CHECK(has_line(lines, "on m-0" + worker + "3 --threads 6 --token-file"));
+  CHECK(has_line(lines, "on m-1" + worker + "2 --threads 8 --token-file"));
+  cluster.machines[0].threads = 1;
+  candidate.workers = 6;
+  lines = commands_for(cluster, candidate);
+  CHECK(has_line(lines, "on m-0, m-1" + worker + "3 --threads 3 --token-file"));
+  candidate.workers = 2;
+  CHECK(has_line(commands_for(cluster, candidate),
+                 "on m-0, m-1: speedo-worker --master ADDRESS --threads 1 --token-file"));
+  cluster.machines[0].count = 1;
+  candidate.workers = 4;
+  CHECK(commands_for(cluster, candidate) ==
+        std::vector<std::string>{"speedo run --solver S.prototxt --workers 4 --sync --threads 4"});
+}
+
+TEST_CASE("Servers of one machine have ports of their own") {
+  const std::string redis = "{ cat conf/redis.conf; ";
+  const std::string open = "echo \"bind $(hostname -I)\"";
+  const Candidate candidate{
+      .schedule = *parse_plan_schedule("sync"), .workers = 4, .shards = 6, .batch = 32};
+  const auto lines = commands_for(four_machines(kGigabit), candidate);
+  CHECK(has_line(lines, "on m-0, m-1, m-2, m-3: " + redis + open));
+  CHECK(has_line(lines, "on m-0, m-1: " + redis + "echo \"port 6380\"; " + open));
+}
+
+TEST_CASE("A recommended schedule keeps its groups") {
+  const Candidate candidate{
+      .schedule = *parse_plan_schedule("grouping:2"), .workers = 4, .batch = 32};
+  CHECK(has_line(commands_for(four_machines(kGigabit), candidate),
+                 "on m-0: speedo-master --solver S.prototxt --workers 4 --strategy grouping "
+                 "--groups 2 --redis"));
+}
+
+TEST_CASE("A machine that does it all is planned with the one server of its command") {
+  ClusterCosts cluster = four_machines(0.0);
+  cluster.machines[0].count = 1;
+  cluster.machines[0].workers_max = 4;
+  cluster.worker.shares_memory = false;
+  cluster.store.busy_read_bytes_per_second = cluster.store.busy_write_bytes_per_second = 3e8;
+  cluster.store.read_bytes_per_second = cluster.store.write_bytes_per_second = 3e8;
+  const Candidate candidate{.schedule = *parse_plan_schedule("sync"), .workers = 4, .batch = 32};
+  const auto images = [&] {
+    const auto result = plan_candidate(cluster, candidate, {});
+    REQUIRE(result);
+    return result->images_per_second;
+  };
+  const double of_one = images();
+  cluster.store.servers = 4;
+  CHECK(images() == of_one);
+  CHECK(has_line(commands_for(cluster, candidate), "speedo run "));
+  cluster.machines[0].count = 2;  // the servers are on both
+  CHECK(images() > 1.2 * of_one);
+  CHECK(has_line(commands_for(cluster, candidate), "once, for all machines"));
+}
+
+TEST_CASE("No more workers are recommended than a master takes") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  cluster.machines[0].count = 2049;
+  cluster.machines[0].cores = 2.0;
+  cluster.machines[0].workers_max = 0;
+  SpaceOptions options;
+  options.schedules = *parse_plan_schedules("sync");
+  options.shards = 0;
+  const auto all = candidates_of(cluster, options);
+  REQUIRE(all);
+  CHECK(std::ranges::max(*all, {}, &Candidate::workers).workers == kWorkersMax);
+}
+
+TEST_CASE("A search tells how far it is") {
+  RecommendOptions options = options_for(kClusters[1]);
+  std::size_t told = 0;
+  double best = 0.0;
+  std::string line;
+  options.on_planned = [&](const RecommendProgress& progress) {
+    CHECK(progress.planned == ++told);
+    CHECK(progress.possible > 1);
+    CHECK(progress.best->result.images_per_second >= best);
+    best = progress.best->result.images_per_second;
+    line = progress_line(progress);
+  };
+  const auto found = recommend(four_machines(kGigabit), options);
+  REQUIRE(found);
+  CHECK(told == found->planned);
+  CHECK(line.find(std::to_string(told) + " of " + std::to_string(found->possible) +
+                  " planned, best so far ") == 0);
 }
 
 TEST_CASE("All of a few counts are tried, and any number is one a core") {
@@ -276,6 +379,11 @@ TEST_CASE("Where no cluster pays none is recommended") {
   CHECK(to_text(report).find("Recommended: no cluster, one process") == 0);
   CHECK(to_text(report).find("speedo train --solver S.prototxt") != std::string::npos);
   CHECK(to_json(report).find("\"pays\":false") != std::string::npos);
+  CHECK(to_text(report).find("batch_size") == std::string::npos);
+  RecommendReport other = report;
+  other.found.alike.front().candidate.batch = 64;
+  CHECK(to_text(other).find("speedo train --solver S.prototxt\n  in the net: batch_size: 64\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("A recommendation is told as text and as JSON, with three reasons") {

@@ -1,12 +1,14 @@
 #include "main/commands/simulate_plan.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <limits>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 #include <speedo/core/solver.hpp>
 
@@ -35,6 +37,8 @@ namespace {
 constexpr std::uint64_t kTestsOfTraining = 30;
 // A schedule that needs more merges than this many times one worker's is not fast.
 constexpr std::uint64_t kPatience = 4;
+// Between lines about the search for what to recommend.
+constexpr std::chrono::milliseconds kLiveLinePause{200}, kLinePause{5000};
 
 // A job as a master would send it, with a seed that every plan shares.
 Result<JobSpec> job_of(const std::string& path, std::uint64_t seed) {
@@ -215,6 +219,22 @@ Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64
   return {};
 }
 
+// On a terminal a live line, else a line now and then.
+class SearchReport {
+ public:
+  void operator()(const sim::RecommendProgress& progress) {
+    const Instant now = steady_clock().now();
+    if (now - told_at_ < (has_live_line() ? kLiveLinePause : kLinePause)) return;
+    told_at_ = now;
+    const std::string text = progress_line(progress);
+    if (has_live_line()) return show_live_line(text);
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+
+ private:
+  Instant told_at_ = steady_clock().now();
+};
+
 Result<RecommendReport> recommend(const PlanFlags& flags, const sim::ClusterCosts& cluster) {
   RecommendReport report;
   report.cluster = cluster;
@@ -231,7 +251,13 @@ Result<RecommendReport> recommend(const PlanFlags& flags, const sim::ClusterCost
   space.codec = flags.codec;
   space.lossy = flags.lossy;
   SPEEDO_INFO("Planning what may be the best: seconds to minutes");
-  SPEEDO_ASSIGN(report.found, sim::recommend(cluster, report.options));
+  sim::RecommendOptions options = report.options;
+  SearchReport search;
+  options.on_planned = [&search](const sim::RecommendProgress& progress) { search(progress); };
+  auto found = sim::recommend(cluster, options);
+  clear_live_line();
+  if (!found) return found.error();
+  report.found = *std::move(found);
   return report;
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <speedo/base/assert.hpp>
@@ -27,60 +27,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kRedisPort = 6379;
 // Whoever merges waits for links and servers meanwhile: only if nothing else is nearly as busy, it
 // is what holds the others up.
 constexpr double kMergerLead = 0.1;
-
-std::string schedule_flags(const Candidate& candidate) {
-  const StrategyOptions& strategy = candidate.schedule.strategy;
-  std::string flags = strategy.name == "sync" ? "--sync" : "--strategy " + strategy.name;
-  if (strategy.name == "ssp") flags += fmt::format(" --staleness {}", strategy.staleness);
-  if (strategy.name == "partial-sync") {
-    flags += fmt::format(" --max-advance {}", strategy.max_advance);
-  }
-  if (strategy.name == "weedout") flags += fmt::format(" --weedout {}", strategy.window);
-  if (candidate.schedule.steps) {
-    flags += fmt::format(" --communication-period {}", *candidate.schedule.steps);
-  }
-  if (candidate.contributes != Contributes::kDeltas) flags += " --gradient-only";
-  if (candidate.contributes == Contributes::kReplicated) flags += " --replicated";
-  if (candidate.codec != "none") flags += " --codec " + candidate.codec;
-  return flags;
-}
-
-// Each server's, with a port of its own where several are on one machine.
-std::vector<std::string> server_addresses(const ClusterCosts& cluster) {
-  const std::vector<sim::ClusterHost> hosts = sim::hosts_of(cluster);
-  std::map<std::size_t, int> ports;
-  std::vector<std::string> addresses;
-  for (const std::size_t host : sim::server_hosts(cluster)) {
-    const int port = kRedisPort + ports[host]++;
-    addresses.push_back(hosts[host].name + (port == kRedisPort ? "" : fmt::format(":{}", port)));
-  }
-  return addresses;
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
-// What masters and workers of several machines show each other and their Redis.
-constexpr const char* kProofs = " --token-file job.token --redis-password-file redis.password";
-
-std::string workers_line(const ClusterCosts& cluster, const std::vector<std::size_t>& places,
-                         const std::string& flags) {
-  const std::vector<sim::ClusterHost> hosts = sim::hosts_of(cluster);
-  std::vector<std::string> names;
-  for (std::size_t host = 0; host < hosts.size(); ++host) {
-    const auto count = std::ranges::count(places, host);
-    if (count == 0) continue;
-    names.push_back(hosts[host].name + (count == 1 ? "" : fmt::format(" ({} times)", count)));
-  }
-  return "on " + joined(names, ", ") + ": speedo-worker --master ADDRESS" + flags + kProofs;
-}
 
 struct Bottleneck {
   std::string what;
@@ -89,8 +38,7 @@ struct Bottleneck {
 
 Bottleneck bottleneck_of(const sim::PlanResult& result) {
   Bottleneck most{"its workers' computing", result.computing};
-  const double link = std::min(result.link_busy, 1.0);
-  if (link > most.busy) most = {"the link of " + result.link_host, link};
+  if (result.link_busy > most.busy) most = {"the link of " + result.link_host, result.link_busy};
   if (result.store_busy > most.busy) most = {"the store's thread", result.store_busy};
   if (result.master_busy > most.busy + kMergerLead) most = {"the merger", result.master_busy};
   return most;
@@ -125,7 +73,7 @@ std::string note_of(const Choice& choice) {
     notes.push_back(fmt::format("every {} mini-batches", schedule->update.steps_per_run));
   }
   if (choice.candidate.codec != "none") notes.emplace_back("lossy codec");
-  return joined(notes, ", ");
+  return fmt::format("{}", fmt::join(notes, ", "));
 }
 
 const Choice* runner_up(const sim::Recommendation& found) {
@@ -201,49 +149,6 @@ const Choice& recommended(const RecommendReport& report) {
   return found.alike.empty() ? found.others.front() : found.alike.front();
 }
 
-std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candidate& candidate) {
-  const ClusterCosts used = sim::cluster_for(cluster, candidate);
-  const std::vector<std::size_t> places = *sim::place_workers(used, candidate.workers);
-  const std::vector<std::size_t> servers = sim::server_hosts(used);
-  const std::size_t master = sim::host_of(used, used.master.machine);
-  const bool is_one_machine =
-      std::ranges::all_of(places, [&](std::size_t host) { return host == master; }) &&
-      std::ranges::all_of(servers, [&](std::size_t host) { return host == master; });
-  const bool is_replicated = candidate.contributes == Contributes::kReplicated;
-  const std::string memory =
-      !is_replicated && !*used.worker.shares_memory ? " --no-shared-memory" : "";
-  std::string flags = fmt::format("--solver S.prototxt --workers {} {}", candidate.workers,
-                                  schedule_flags(candidate));
-  std::string parts;
-  if (candidate.shards > 0) {
-    parts = fmt::format(" --shards {}{}", candidate.shards,
-                        used.store.copies || is_replicated ? "" : " --no-shard-copies");
-  }
-  std::vector<std::string> lines;
-  if (is_one_machine) {
-    lines.push_back("speedo run " + flags + parts + memory);
-  } else {
-    const std::vector<std::string> addresses = server_addresses(used);
-    const std::string head = sim::hosts_of(used)[master].name;
-    lines.emplace_back("once, for all machines: speedo token create job.token; (umask 077; head -c "
-                       "24 /dev/urandom | base64 > redis.password)");
-    lines.push_back("on " + joined(addresses, ", ") +
-                    ": { cat conf/redis.conf; echo \"bind $(hostname -I)\"; echo \"requirepass "
-                    "$(cat redis.password)\"; } | redis-server -");
-    lines.push_back(fmt::format("on {}: speedo-master {} --redis {} --bind {}{}{}", head, flags,
-                                joined(addresses, ","), head, parts + memory, kProofs));
-    for (std::size_t shard = 0; shard < candidate.shards; ++shard) {
-      lines.push_back(fmt::format("on {}: speedo-worker --master ADDRESS --shard={}{}",
-                                  sim::hosts_of(used)[servers[shard]].name, shard + 1, kProofs));
-    }
-    lines.push_back(workers_line(used, places, memory));
-  }
-  if (candidate.batch != cluster.net.batch) {
-    lines.push_back(fmt::format("in the net: batch_size: {}", candidate.batch));
-  }
-  return lines;
-}
-
 // Against one worker without a cluster.
 bool pays(const Choice& choice) { return choice.result.speed_up >= 1.0; }
 
@@ -271,11 +176,17 @@ std::vector<std::string> reasons_of(const RecommendReport& report) {
   }
   const ClusterCosts used = sim::cluster_for(report.cluster, choice.candidate);
   reasons.push_back(fmt::format(
-      "Assumed: {}; {} runs of each worker, {} of {} candidates planned, the others cannot be "
-      "better; {} of {} images each.", sim::describe_exchange(used), report.options.rounds,
-      report.found.planned, report.found.possible, count_workers(choice.candidate.workers),
-      choice.candidate.batch));
+      "Assumed: {}; {} runs of each worker, {} of {} candidates planned, the others are not "
+      "{:g} % better; {} of {} images each.", sim::describe_exchange(used), report.options.rounds,
+      report.found.planned, report.found.possible, sim::kWorthPlanning * 100.0,
+      count_workers(choice.candidate.workers), choice.candidate.batch));
   return reasons;
+}
+
+std::string progress_line(const sim::RecommendProgress& progress) {
+  return fmt::format("{} of {} planned, best so far {:.4g} images/s: {}", progress.planned,
+                     progress.possible, progress.best->result.images_per_second,
+                     label_of(progress.best->candidate));
 }
 
 std::string to_json(const RecommendReport& report) {
@@ -301,8 +212,12 @@ std::string to_text(const RecommendReport& report) {
   std::string text = report.cluster.title.empty() ? "" : report.cluster.title + "\n";
   if (!pays(choice)) {
     text += fmt::format("Recommended: no cluster, one process: {:.4g} images/s\n"
-                        "  speedo train --solver S.prototxt\nThe best cluster would be ",
+                        "  speedo train --solver S.prototxt\n",
                         choice.result.images_per_second / choice.result.speed_up);
+    for (const std::string& line : net_lines(report.cluster, choice.candidate)) {
+      text += "  " + line + "\n";
+    }
+    text += "The best cluster would be ";
   } else {
     text += "Recommended: ";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,18 +25,21 @@ bool is_better(const Choice& a, const Choice& b) { return images_of(a) > images_
 // The best `listed` of some candidates, the best first.
 class Search {
  public:
-  Search(const ClusterCosts& cluster, const RecommendOptions& options, bool prunes)
-      : cluster_(cluster), options_(options), prunes_(prunes) {}
+  Search(const ClusterCosts& cluster, const RecommendOptions& options, std::size_t possible,
+         bool prunes)
+      : cluster_(cluster), options_(options), possible_(possible), prunes_(prunes) {}
 
   Result<std::vector<Choice>> best_of(std::vector<Bounded> candidates, std::size_t listed) {
     std::ranges::stable_sort(candidates, std::ranges::greater{}, &Bounded::bound);
     std::vector<Choice> best;
     for (const Bounded& each : candidates) {
       const bool is_full = best.size() >= listed;
-      if (prunes_ && is_full && each.bound <= images_of(best.back())) break;
+      const double worth = is_full ? images_of(best.back()) * (1.0 + kWorthPlanning) : 0.0;
+      if (prunes_ && is_full && each.bound <= worth) break;
       SPEEDO_ASSIGN(PlanResult result, plan_candidate(cluster_, *each.candidate, options_));
       planned_ += 1;
       Choice choice{*each.candidate, std::move(result)};
+      tell(choice);
       best.insert(std::ranges::upper_bound(best, choice, is_better), std::move(choice));
       if (best.size() > listed) best.pop_back();
     }
@@ -44,9 +48,17 @@ class Search {
   std::size_t planned() const { return planned_; }
 
  private:
+  void tell(const Choice& planned) {
+    if (!options_.on_planned) return;
+    if (!best_ || is_better(planned, *best_)) best_ = planned;
+    options_.on_planned({planned_, possible_, &*best_});
+  }
+
   const ClusterCosts& cluster_;
   const RecommendOptions& options_;
+  const std::size_t possible_;
   const bool prunes_;
+  std::optional<Choice> best_;  // that was told of
   std::size_t planned_ = 0;
 };
 
@@ -65,7 +77,7 @@ Result<Recommendation> search(const ClusterCosts& cluster, const RecommendOption
     (learns_alike(candidate) ? alike : families[family_of(candidate)])
         .push_back({&candidate, bound});
   }
-  Search found(cluster, options, prunes);
+  Search found(cluster, options, all.size(), prunes);
   Recommendation recommendation;
   recommendation.possible = all.size();
   SPEEDO_ASSIGN(recommendation.alike, found.best_of(std::move(alike), kAlikeListed));

@@ -27,14 +27,26 @@ struct Recommendation {
   std::size_t planned = 0, possible = 0;  // candidates
 };
 
+// Candidates whose bound exceeds the last one listed by no more than this part of it are not
+// planned.
+inline constexpr double kWorthPlanning = 0.001;
+
+// How far the search is.
+struct RecommendProgress {
+  std::size_t planned = 0, possible = 0;  // candidates
+  const Choice* best = nullptr;           // of those planned, by images a second
+};
+
 struct RecommendOptions {
   SpaceOptions space;
   std::uint64_t seed = 1;
   std::uint64_t rounds = 12;  // runs of every worker that each plan has
+  std::function<void(const RecommendProgress&)> on_planned = nullptr;  // after each
 };
 
 // Finds the best of candidates_of(). Only those are planned that images_bound() lets be among the
-// best. Same arguments: same result. Errors: those of candidates_of() and plan().
+// best by more than kWorthPlanning. Same arguments: same result. Errors: those of candidates_of()
+// and plan().
 Result<Recommendation> recommend(const ClusterCosts& cluster, const RecommendOptions& options);
 // The same by planning every candidate.
 Result<Recommendation> recommend_exhaustively(const ClusterCosts& cluster,

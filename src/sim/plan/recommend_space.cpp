@@ -7,6 +7,7 @@
 
 #include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_pieces.hpp"
+#include "train/schedule_numbers.hpp"
 
 namespace speedo::sim {
 namespace {
@@ -22,7 +23,7 @@ constexpr const char* kLossyCodecs[] = {"bf16", "fp16", "int8", "onebit", "topk"
 constexpr std::uint64_t kCountsTried = 8;
 
 // A machine that takes any number has room for as many as have a core, or the threads they are
-// given.
+// given; a job takes no more than kWorkersMax.
 std::uint64_t room_of(const ClusterCosts& cluster) {
   std::uint64_t room = 0;
   for (const MachineCosts& machine : cluster.machines) {
@@ -31,7 +32,7 @@ std::uint64_t room_of(const ClusterCosts& cluster) {
     room += machine.count *
             (machine.workers_max > 0 ? machine.workers_max : std::max<std::uint64_t>(1, by_cores));
   }
-  return room;
+  return std::min(room, kWorkersMax);
 }
 
 std::vector<std::uint64_t> worker_counts(const ClusterCosts& cluster,
@@ -252,6 +253,14 @@ Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
                "some of --strategy, --codec and --shards out"};
 }
 
+bool is_one_machine(const ClusterCosts& cluster, std::uint64_t workers) {
+  const std::size_t master = host_of(cluster, cluster.master.machine);
+  const auto is_masters = [&](std::size_t host) { return host == master; };
+  const auto places = place_workers(cluster, workers);
+  return places && std::ranges::all_of(*places, is_masters) &&
+         std::ranges::all_of(server_hosts(cluster), is_masters);
+}
+
 ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate) {
   ClusterCosts used = cluster;
   used.net.batch = candidate.batch;
@@ -268,6 +277,10 @@ ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate
   }
   if (candidate.shards > 0) used.store.servers = 1;
   used.store.shards = candidate.shards;
+  if (is_one_machine(used, candidate.workers)) {
+    used.store.servers = 1;
+    used.store.machine = used.master.machine;
+  }
   used.worker.codec = candidate.codec;
   // As production does unless it is told otherwise.
   used.worker.shares_memory = candidate.contributes != Contributes::kReplicated &&

@@ -35,11 +35,16 @@ struct SpaceOptions {
 
 // All that is possible of: every schedule with its usual number and some communication periods;
 // rounds with full deltas, with gradients alone, and replicated; as many workers as there is room
-// for, half as many, ...; no shards, or 2, 4, 8, 16; every codec if lossy ones are allowed; every
-// batch that is described. What check_schedule() and check_exchange() refuse is left out. Error:
-// kConfig if the machines do not take that many workers, or if nothing is left.
+// for (kWorkersMax at most), half as many, ...; no shards, or 2, 4, 8, 16; every codec if lossy
+// ones are allowed; every batch that is described. What check_schedule() and check_exchange()
+// refuse is left out. Error: kConfig if the machines do not take that many workers, or if nothing
+// is left.
 Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
                                              const SpaceOptions& options);
+
+// Whether workers, servers and master are on one machine: `speedo run`, with one server beside the
+// shards'.
+bool is_one_machine(const ClusterCosts& cluster, std::uint64_t workers);
 
 // The cluster and the schedule as the candidate uses them.
 ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate);
