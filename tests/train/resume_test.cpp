@@ -99,6 +99,24 @@ TEST_CASE("with its workers' states a job is the uninterrupted one, bit for bit,
   }
 }
 
+TEST_CASE("workers' states go on with another codec, but for what the one before had left out") {
+  const UpdateSpec plain{}, coded{.codec = {.kind = CodecKind::kTopK}};
+  for (const auto& [first, second] : {std::pair(plain, coded), std::pair(coded, plain)}) {
+    CAPTURE(to_string(first.codec));
+    TrainerCluster before(job_of({first}), 2);
+    rounds(before, 3);
+    const SavedStates states = before.save_states();
+    const Merger::Copy now = before.copy();
+    const Checkpoint start{now.version, now.weights, now.histories, now.state};
+    TrainerCluster with(job_of({second}), 2, {.from = &start});
+    with.deal(states, 2);
+    rounds(with, 1);
+    TrainerCluster without(job_of({second}), 2, {.from = &start});
+    rounds(without, 1);
+    CHECK(with.weights() != without.weights());
+  }
+}
+
 TEST_CASE("a job that goes on without its workers' states is another one") {
   const UpdateSpec update =
       GENERATE(UpdateSpec{}, UpdateSpec{.kind = UpdateKind::kElastic, .moving_rate = 0.3F});

@@ -46,16 +46,38 @@ void NormFilter::keep(double norm) {
   next_ = (next_ + 1) % kNormsKept;
 }
 
-NormSums::NormSums(std::uint64_t element_count, std::size_t contributions)
-    : element_count_(element_count),
+NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
+    : element_count_(static_cast<std::uint64_t>(layout.element_count())),
       contributions_(contributions),
-      squares_(chunk_count(element_count) * contributions) {}
+      squares_(chunk_count(element_count_) * contributions) {
+  for (const ParameterSlot& slot : layout.slots()) {
+    const auto begin = static_cast<std::size_t>(slot.offset);
+    if (slot.is_statistic) {
+      statistics_.push_back({begin, begin + static_cast<std::size_t>(slot.count())});
+    }
+  }
+}
+
+// Of the elements from `first` on. Not finite if any of them is, a statistic too.
+double NormSums::squares_of(std::size_t first, std::span<const float> values) const {
+  const double all = sum_of_squares(values);
+  if (statistics_.empty() || !std::isfinite(all)) return all;
+  double sum = 0.0;
+  std::size_t next = 0;
+  for (const Range& range : statistics_) {
+    const std::size_t begin = std::clamp(range.begin, first, first + values.size()) - first;
+    const std::size_t end = std::clamp(range.end, first, first + values.size()) - first;
+    sum += sum_of_squares(values.subspan(next, begin - next));
+    next = end;
+  }
+  return sum + sum_of_squares(values.subspan(next));
+}
 
 ChunkMerge::Fault NormSums::merge(std::size_t chunk, Parts parts) {
   if (chunk >= chunk_count(element_count_)) return std::nullopt;
   const std::size_t length = chunk_elements(element_count_, chunk);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double squares = sum_of_squares(parts[i].first(length));
+    const double squares = squares_of(chunk * chunk_length(), parts[i].first(length));
     if (!std::isfinite(squares)) return i;
     squares_[chunk * contributions_ + i] = squares;
   }

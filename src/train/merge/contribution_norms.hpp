@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <speedo/core/parameter_arena.hpp>
+
 #include "train/merge/chunk_merge.hpp"
 
 namespace speedo {
@@ -30,11 +32,12 @@ class NormFilter {
   std::size_t next_ = 0;
 };
 
-// Sums up squares instead of merging: the first `element_count` elements of each contribution. The
-// same result in any order of the chunks. At fault is what is not finite.
+// Sums up squares instead of merging: of each contribution's elements that the layout has, but for
+// those of statistics, which no gradient moves. The same result in any order of the chunks. At
+// fault is what is not finite, statistics too.
 class NormSums : public ChunkMerge {
  public:
-  NormSums(std::uint64_t element_count, std::size_t contributions);
+  NormSums(const ParameterLayout& layout, std::size_t contributions);
   Fault merge(std::size_t chunk, Parts parts) override;
   void put(std::size_t /*chunk*/) override {}
   Result<void> finish(std::string /*state*/) override { return {}; }
@@ -42,8 +45,14 @@ class NormSums : public ChunkMerge {
   double norm(std::size_t contribution) const;
 
  private:
+  double squares_of(std::size_t first, std::span<const float> values) const;
+
+  struct Range {
+    std::size_t begin = 0, end = 0;
+  };
   const std::uint64_t element_count_;
   const std::size_t contributions_;
+  std::vector<Range> statistics_;  // elements, ascending
   std::vector<double> squares_;  // by chunk, then by contribution
 };
 

@@ -17,7 +17,7 @@ bool MergerEngine::looks_at_norms() const {
 
 Result<MergerEngine::Fault> MergerEngine::take_norms(const MergeParty& party,
                                                      std::vector<double>& norms) {
-  NormSums sums(weight_count_, party.contributions.size());
+  NormSums sums(layout_, party.contributions.size());
   const std::vector<ChunkSource*> sources = party.sources();
   std::vector<std::size_t> chunks(chunk_count(contribution_count()));
   std::iota(chunks.begin(), chunks.end(), std::size_t{0});

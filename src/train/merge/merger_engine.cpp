@@ -351,6 +351,8 @@ void MergerEngine::finish_checkpoint() {
 
 Result<void> MergerEngine::restore_lost_weights() {
   if (!stage_ || superseded_ || (publication_ && publication_->is_under_way())) return {};
+  // Of a step that has left weights that are not finite no worker can go on.
+  SPEEDO_TRY(settle());
   // Whoever reads each version from the store waits for it.
   if (look_ && !is_published_with_merge_) {
     begin_look();

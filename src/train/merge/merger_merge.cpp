@@ -185,6 +185,10 @@ void MergerEngine::expect(const MergeJob& job) {
 bool MergerEngine::merge_ahead() {
   if (makes_steps_in_parts()) return config_.step_parts->take_ahead();
   if (!expected_) return false;
+  if (!settle()) {
+    forget_expected();
+    return false;
+  }
   if (!ahead_) {
     ahead_ = std::make_unique<MergeAhead>(
         *store_, make_chunk_merge(*expected_, expected_->contributions), *expected_, config_.term,

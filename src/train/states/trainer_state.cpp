@@ -86,7 +86,6 @@ bool TrainerEngine::fits(const record::WorkerState& head) const {
   const record::WorkerState own = state_head();
   return head.kind() == own.kind() && head.histories() == own.histories() &&
          (head.weights() == 0 || (head.weights() == arena && is_elastic(spec().kind))) &&
-         head.residual() == own.residual() &&
          UpdateRule::have_same_histories(head.solver_type(), own.solver_type());
 }
 
@@ -102,7 +101,12 @@ void TrainerEngine::load(StateOfWorker& state) {
     device.upload(history->data(), histories.first(count));
     histories = histories.subspan(count);
   }
-  codec_.take_residual(state.residual());
+  if (state.head.residual() == state_head().residual()) {
+    codec_.take_residual(state.residual());
+  } else if (state.head.residual() != 0) {
+    SPEEDO_WARN("what codecs had left out before, {} values, is dropped: this stage sends none of it",
+                state.head.residual());
+  }
   updates_held_ = state.head.updates_held();
   shards_done_ = state.head.shards_done();
   contributed_.reset();

@@ -64,8 +64,11 @@ bool keeps_own_histories(const UpdateSpec& spec) {
 bool may_hold_residual(const std::vector<UpdateSpec>& stages, std::size_t stage) {
   const UpdateKind kind = stages[stage].kind;
   if (is_elastic(kind)) return false;
-  for (std::size_t i = stage + 1; i > 0 && stages[i - 1].kind == kind; --i) {
-    if (carries_residual(stages[i - 1])) return true;
+  // The stages may come again: before the first one the last one was.
+  for (std::size_t back = 0; back < stages.size(); ++back) {
+    const UpdateSpec& earlier = stages[(stage + stages.size() - back) % stages.size()];
+    if (earlier.kind != kind) return false;
+    if (carries_residual(earlier)) return true;
   }
   return false;
 }
