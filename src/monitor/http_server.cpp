@@ -13,8 +13,10 @@
 namespace speedo {
 namespace {
 
-constexpr const char* kThreads = "4";
-constexpr const char* kRequestTimeoutMs = "5000";
+// More than the connections that idle clients hold open at once: each keeps a thread until its time
+// is over.
+constexpr const char* kThreads = "32";
+constexpr const char* kRequestTimeoutMs = "2000";
 constexpr const char* kRequestBytesMax = "8192";
 
 const char* reason_of(int status) {

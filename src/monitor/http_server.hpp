@@ -25,7 +25,7 @@ struct HttpAddress {
 };
 Result<HttpAddress> parse_http_address(const std::string& text);
 
-// Serves GET and HEAD to a few clients at once; a request that takes longer than five seconds, is
+// Serves GET and HEAD to 32 clients at once; a request that takes longer than two seconds, is
 // longer than 8 KiB or is of another method is refused. Reads nothing from disk.
 // Thread safety: `answer` is called from several threads at once.
 class HttpServer {

@@ -1,5 +1,8 @@
 #include "monitor/http_server.hpp"
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -62,6 +65,49 @@ TEST_CASE("Several clients are served at once") {
     }
   }
   CHECK(served == 160);
+}
+
+// Connections that ask nothing, and whether the server has all of them open yet.
+class IdleClients {
+ public:
+  IdleClients(std::uint16_t port, int count) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < count; ++i) {
+      clients_.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      REQUIRE(::connect(clients_.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
+              0);
+    }
+  }
+  ~IdleClients() {
+    for (const int client : clients_) ::close(client);
+  }
+  IdleClients(const IdleClients&) = delete;
+  IdleClients& operator=(const IdleClients&) = delete;
+  bool all_open() const {
+    return std::ranges::all_of(clients_, [](int client) {
+      char byte = 0;
+      return ::recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    });
+  }
+
+ private:
+  std::vector<int> clients_;
+};
+
+TEST_CASE("Clients that ask nothing do not keep others from an answer") {
+  const auto server = start();
+  const std::uint16_t port = test::port_of(server->url());
+  // Several times, as a machine under load may be late once.
+  bool answered = false;
+  for (int i = 0; i < 5 && !answered; ++i) {
+    const IdleClients idle(port, 16);
+    const bool is_served = test::http_get(port, "/page").status == 200;
+    answered = is_served && idle.all_open();
+  }
+  CHECK(answered);
 }
 
 TEST_CASE("A port in use is an error that says so") {
