@@ -205,9 +205,13 @@ std::optional<FoundRecord> newest_record(const std::string& prefix, const std::s
   return std::nullopt;
 }
 
-std::string way_on(const std::string& prefix, const std::string& job) {
+std::string way_on(const std::string& prefix, const std::string& job, bool by_name) {
   const auto newest = newest_record(prefix, job);
   if (!newest) return "; there is no checkpoint file of this training to go on from";
+  if (by_name) {
+    return fmt::format("; --resume='{}' goes on from the newest checkpoint file",
+                       newest->path.string());
+  }
   return fmt::format("; --resume=auto goes on from '{}', its newest checkpoint file",
                      newest->path.string());
 }

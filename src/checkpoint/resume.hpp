@@ -61,7 +61,8 @@ void go_on_from_instead(std::optional<SavedCheckpoint> saved, const MasterOption
 std::optional<FoundRecord> newest_record(const std::string& prefix, const std::string& job);
 
 // For the end of an error of a training that can be gone on with: "; --resume=auto goes on from
-// FILE", or that there is no such file.
-std::string way_on(const std::string& prefix, const std::string& job);
+// FILE", or that there is no such file. `by_name`: "; --resume=FILE goes on", which needs no store
+// that has the training.
+std::string way_on(const std::string& prefix, const std::string& job, bool by_name = false);
 
 }  // namespace speedo

@@ -1,5 +1,6 @@
 #include "local/private_redis.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <utility>
@@ -7,6 +8,7 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/store/redis_store.hpp>
 
+#include "base/log.hpp"
 #include "local/local_cluster.hpp"
 #include "local/temporary_folder.hpp"
 
@@ -18,6 +20,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedisPollInterval{5};
 constexpr std::chrono::seconds kRedisStartPatience{20};
+constexpr std::chrono::milliseconds kRedisWatchInterval{200};
+constexpr std::chrono::milliseconds kRedisDelayFirst{250};
+constexpr std::chrono::milliseconds kRedisDelayMax{30000};
+constexpr std::chrono::seconds kRedisLivesWell{60};  // after that the delay begins anew
 constexpr std::size_t kSocketFolderMax = 80;  // sun_path holds 108 bytes
 
 }  // namespace
@@ -72,8 +78,40 @@ Result<std::unique_ptr<PrivateRedis>> PrivateRedis::start() {
   return redis;
 }
 
+void PrivateRedis::keep_up() {
+  watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
+}
+
+void PrivateRedis::watch(const std::stop_token& stop) {
+  std::chrono::milliseconds delay = kRedisDelayFirst;
+  Instant due{}, begun = steady_clock().now();
+  while (!stop.stop_requested()) {
+    const auto end = children_.wait(kRedisWatchInterval);
+    const Instant now = steady_clock().now();
+    if (end) {
+      if (now - begun > kRedisLivesWell) delay = kRedisDelayFirst;
+      due = now + delay;
+      SPEEDO_WARN("The private redis-server (pid {}) ended: {}; it is started again in {:.1f} s, "
+                  "without its data",
+                  end->pid, to_string(*end), std::chrono::duration<double>(delay).count());
+    } else if (children_.is_running(pid_) || now < due) {
+      continue;
+    } else if (const auto launched = launch(); launched) {
+      begun = now;
+      SPEEDO_INFO("The private redis-server was started again (pid {})", pid_.load());
+    } else {
+      due = now + delay;
+      SPEEDO_ERROR("{}; tried again in {:.1f} s", launched.error().message,
+                   std::chrono::duration<double>(delay).count());
+    }
+    delay = std::min(kRedisDelayMax, 2 * delay);
+  }
+}
+
 // The socket is there once the server listens.
 Result<void> PrivateRedis::launch() {
+  std::error_code code;
+  fs::remove(socket_, code);  // of one that has ended
   auto started = children_.start(*private_redis(folder_).command);
   if (!started && started.error().code == ErrorCode::kNotFound) {
     return Error{ErrorCode::kUnavailable,
@@ -81,7 +119,6 @@ Result<void> PrivateRedis::launch() {
   }
   SPEEDO_ASSIGN(pid_, std::move(started));
   const Instant end = steady_clock().now() + kRedisStartPatience;
-  std::error_code code;
   while (children_.is_running(pid_) && !fs::exists(socket_, code)) {
     if (steady_clock().now() > end) break;
     children_.wait(kRedisPollInterval);

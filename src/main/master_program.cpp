@@ -151,11 +151,11 @@ Result<int> examine_master_flags(const ClusterFlags& flags, bool names_redis,
   return examine(examination);
 }
 
-// What starting again can help with.
-Error with_way_on(Error error, const ClusterJob& job) {
+// What starting again can help with. `is_private`: the Redis, whose data are gone by then.
+Error with_way_on(Error error, const ClusterJob& job, bool is_private) {
   const bool superseded = error.code == ErrorCode::kSuperseded;
   if (another_follows(error) && !superseded) {
-    error.message += way_on(job.solver.snapshot_prefix(), job.options.job);
+    error.message += way_on(job.solver.snapshot_prefix(), job.options.job, is_private);
   }
   return error;
 }
@@ -287,9 +287,10 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   const Training training{flags, terms, job, reporter, checkpoints, *curves, page.get(), last};
   const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
   const MasterGate gate{.files = gate_files(flags.gate), .warns = is_open_to_others(flags)};
+  if (redis) redis->keep_up();
   const auto ended = run_master(job.options, hooks, parts, open_store, gate);
   for (const std::string& line : phase_lines(last)) SPEEDO_INFO("{}", line);
-  if (!ended) return with_way_on(ended.error(), job);
+  if (!ended) return with_way_on(ended.error(), job, redis != nullptr);
   Report report = reporter.report(*ended, checkpoints.last_model());
   *report.parser_deaths += static_cast<std::uint64_t>(parser_totals().died);  // its own, of tests
   if (memory > 0) report.predicted_memory_bytes = static_cast<std::uint64_t>(memory);

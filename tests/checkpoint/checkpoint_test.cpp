@@ -550,6 +550,9 @@ TEST_CASE("An error that training can be gone on after names the newest checkpoi
   CHECK(way_on(place.prefix(), "job") == "; --resume=auto goes on from '" +
                                              place.file(20, ".speedo").string() +
                                              "', its newest checkpoint file");
+  CHECK(way_on(place.prefix(), "job", true) == "; --resume='" +
+                                                   place.file(20, ".speedo").string() +
+                                                   "' goes on from the newest checkpoint file");
   CHECK_FALSE(newest_record(place.prefix(), "other").has_value());
 }
 

@@ -1,13 +1,19 @@
 #include "local/stand_in_redis.hpp"
 
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
+
+#include <unistd.h>
 
 #include <speedo/store/redis_store.hpp>
 
 #include "store/redis/redis_session.hpp"
 #include "support/catch.hpp"
+#include "support/child_processes.hpp"
 #include "support/free_port.hpp"
 #include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
@@ -124,6 +130,32 @@ TEST_CASE("A Redis that was named is left for the master to find or miss") {
   CHECK(find_redis(flags, true, {}).value() == nullptr);
   flags.resume = kResumeFromStore;
   CHECK(find_redis(flags, false, {}).value() == nullptr);
+}
+
+TEST_CASE("A private Redis that is kept up is started again at its place, and leaves nothing") {
+  const auto redis = PrivateRedis::start();
+  REQUIRE(redis);
+  (*redis)->keep_up();
+  const std::string uri = (*redis)->uri();
+  const auto server = [] {
+    const auto found = test::children_of(::getpid(), "redis-server");
+    return found.empty() ? 0 : found.front();
+  };
+  for (int death = 0; death < 2; ++death) {
+    const pid_t first = server();
+    REQUIRE(first > 0);
+    REQUIRE(open_redis_store(parse_redis_uri(uri).value(), "job"));
+    ::kill(first, SIGKILL);
+    bool again = false;
+    for (int i = 0; i < 2000 && !again; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const pid_t now = server();
+      RedisOptions once = parse_redis_uri(uri).value();
+      once.attempts_max = 1;
+      again = now != 0 && now != first && open_redis_store(once, "job").has_value();
+    }
+    REQUIRE(again);
+  }
 }
 
 TEST_CASE("A redis-server that ends without a word is told apart from one that says why") {

@@ -1,11 +1,15 @@
 // Where a master listens, what it announces, and that the announced worker line works.
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
+#include <thread>
 
 #include <speedo/store/redis_store.hpp>
 
 #include "actors/reachable_address.hpp"
 #include "main/command_support.hpp"
+#include "support/child_processes.hpp"
 #include "support/redis_server.hpp"
 #include "support/skip.hpp"
 
@@ -80,6 +84,28 @@ TEST_CASE("A master without --redis and without a Redis where one is expected ha
   const Outcome refused = place.run(resumed);
   CHECK(refused.exit_code == 69);
   CHECK(refused.error_line().find("--resume=auto") != std::string::npos);
+}
+
+TEST_CASE("A master's own Redis that dies is started again, and training goes on") {
+  if (is_somebody_at(RedisAddress{})) SPEEDO_SKIP("this machine has a Redis at its default port");
+  Context place;
+  Process master = place.start({"speedo-master", "--solver",
+                                place.write_solver("max_iter: 100000000"), "--workers", "1"});
+  Process worker =
+      place.start({"speedo-worker", "--master", announced_address(master)});
+  REQUIRE(master.says("Iteration 10 ("));
+  const auto servers = children_of(master.id(), "redis-server");
+  REQUIRE(servers.size() == 1);
+  ::kill(servers.front(), SIGKILL);
+  REQUIRE(master.says("The private redis-server was started again"));
+  const std::size_t before = master.errors().size();
+  for (int i = 0; i < 12000 && master.running(); ++i) {
+    if (master.errors().find("Iteration ", before) != std::string::npos) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(master.errors().find("Iteration ", before) != std::string::npos);
+  master.signal(SIGINT);
+  CHECK(Context::finish(master).exit_code == 0);
 }
 
 TEST_CASE("--sleepAfterFinish ends by itself after its seconds") {
