@@ -34,6 +34,15 @@ void leave_the_terminal() {
   if (null > STDERR_FILENO) ::close(null);
 }
 
+void clear_up(const std::filesystem::path& temporary, bool keep) {
+  std::error_code code;
+  if (keep) {
+    std::filesystem::remove(temporary / kFolderInUse, code);
+  } else {
+    std::filesystem::remove_all(temporary, code);
+  }
+}
+
 [[noreturn]] void guard(int pipe, const std::filesystem::path& temporary) {
   leave_the_terminal();
   std::set<pid_t> groups;
@@ -48,12 +57,7 @@ void leave_the_terminal() {
     if (notice.what == 'k') keep = true;
   }
   for (const pid_t group : groups) ::kill(-group, SIGKILL);
-  std::error_code code;
-  if (keep) {
-    std::filesystem::remove(temporary / kFolderInUse, code);
-  } else {
-    std::filesystem::remove_all(temporary, code);
-  }
+  clear_up(temporary, keep);
   ::_exit(0);
 }
 
@@ -75,22 +79,29 @@ Result<Guardian> Guardian::create(const std::filesystem::path& temporary) {
     ::close(ends[1]);
     return Error{ErrorCode::kUnavailable, std::string("cannot fork: ") + std::strerror(errno)};
   }
-  return Guardian(ends[1], pid);
+  return Guardian(ends[1], pid, temporary);
 }
 
 Guardian::Guardian(Guardian&& other) noexcept
-    : pipe_(std::exchange(other.pipe_, -1)), pid_(std::exchange(other.pid_, -1)) {}
+    : pipe_(std::exchange(other.pipe_, -1)), pid_(std::exchange(other.pid_, -1)),
+      temporary_(std::move(other.temporary_)), keeps_(other.keeps_) {}
 
 Guardian::~Guardian() {
   if (pipe_ < 0) return;
   ::close(pipe_);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  int status = 0;
+  pid_t ended = 0;
+  while ((ended = ::waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
   }
+  if (ended == pid_ && WIFSIGNALED(status)) clear_up(temporary_, keeps_);
 }
 
 void Guardian::watch(pid_t group) { tell('w', group); }
 void Guardian::forget(pid_t group) { tell('f', group); }
-void Guardian::keep_folder() { tell('k', 0); }
+void Guardian::keep_folder() {
+  keeps_ = true;
+  tell('k', 0);
+}
 
 void Guardian::tell(char what, pid_t group) {
   const Notice notice{what, group};

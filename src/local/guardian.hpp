@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <utility>
 
 #include <sys/types.h>
 
@@ -17,7 +18,7 @@ class Guardian {
   static Result<Guardian> create(const std::filesystem::path& temporary);
   Guardian(Guardian&& other) noexcept;
   Guardian& operator=(Guardian&&) = delete;
-  // Lets it clear up and waits until it has.
+  // Lets it clear up and waits until it has. If somebody has killed it, the folder is removed here.
   ~Guardian();
 
   void watch(pid_t group);
@@ -25,11 +26,14 @@ class Guardian {
   void keep_folder();        // leave the temporary folder for the user to look into
 
  private:
-  Guardian(int pipe, pid_t pid) : pipe_(pipe), pid_(pid) {}
+  Guardian(int pipe, pid_t pid, std::filesystem::path temporary)
+      : pipe_(pipe), pid_(pid), temporary_(std::move(temporary)) {}
   void tell(char what, pid_t group);
 
   int pipe_ = -1;
   pid_t pid_ = -1;
+  std::filesystem::path temporary_;
+  bool keeps_ = false;
 };
 
 }  // namespace speedo

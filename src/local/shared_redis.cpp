@@ -82,6 +82,16 @@ Result<std::uint16_t> free_port(const std::string& address) {
                            address, std::strerror(errno))};
 }
 
+// As a word of redis' settings.
+std::string redis_quoted(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 }  // namespace
 
 Secret drawn_password() {
@@ -101,9 +111,9 @@ Result<RedisPlace> shared_redis(const fs::path& folder, const std::string& addre
   SPEEDO_ASSIGN(const std::uint16_t port, free_port(address));
   const fs::path settings = folder / "redis.conf";
   const std::string head = fmt::format(
-      "bind {}\nport {}\ndir \"{}\"\nsave \"\"\nappendonly no\nmaxmemory-policy noeviction\n"
+      "bind {}\nport {}\ndir {}\nsave \"\"\nappendonly no\nmaxmemory-policy noeviction\n"
       "loglevel warning\nrequirepass ",
-      address, port, folder.string());
+      address, port, redis_quoted(folder.string()));
   SPEEDO_TRY(write_for_user(settings, {head, password.reveal(), "\n"}));
   RedisPlace place;
   SPEEDO_ASSIGN(place.password_file, write_password(folder, password));

@@ -65,7 +65,8 @@ void remove_left(const fs::path& parent, const std::string& name) {
 
 Result<fs::path> make_temporary_folder(const std::string& name, std::size_t longest) {
   std::error_code code;
-  fs::path parent = fs::temp_directory_path(code);
+  // Whoever is told of the folder may work in another one.
+  fs::path parent = fs::absolute(fs::temp_directory_path(code)).lexically_normal();
   if (code || (parent / (name + kDrawn)).string().size() > longest) parent = "/tmp";
   remove_left(parent, name);
   const std::string drawn = (parent / (name + kDrawn)).string();

@@ -113,5 +113,34 @@ TEST_CASE("A folder that is kept for the user stays when others are made") {
   CHECK(fs::exists(kept));
 }
 
+TEST_CASE("A folder's path is whole, whatever TMPDIR is relative to") {
+  const OwnTemporaryFiles files;
+  ::setenv("TMPDIR", ".", 1);
+  const fs::path made = make_temporary_folder(kName).value();
+  CHECK(made.is_absolute());
+  CHECK(made.parent_path() == fs::current_path());
+  fs::remove_all(made);
+}
+
+TEST_CASE("The folder of a guardian that was killed is removed in its place, or kept") {
+  const OwnTemporaryFiles files;
+  const auto before = ::signal(SIGPIPE, SIG_IGN);
+  const bool keep = GENERATE(false, true);
+  const fs::path folder = make_temporary_folder(kName).value();
+  {
+    Guardian guardian = Guardian::create(folder).value();
+    std::vector<pid_t> found;
+    REQUIRE(comes_about([&] {
+      found = test::children_of(::getpid(), "speedo-guardian");
+      return found.size() == 1;
+    }));
+    ::kill(found.front(), SIGKILL);
+    if (keep) guardian.keep_folder();
+  }
+  ::signal(SIGPIPE, before);
+  CHECK(fs::exists(folder) == keep);
+  CHECK_FALSE(fs::exists(folder / kFolderInUse));
+}
+
 }  // namespace
 }  // namespace speedo
