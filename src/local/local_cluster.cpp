@@ -33,7 +33,7 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr milliseconds kStartPollInterval{2};  // while something starts
-constexpr milliseconds kLookInterval{1000};   // while a worker is missing at the start
+constexpr milliseconds kLookInterval{1000};  // while it matters how far training is
 constexpr milliseconds kWatchInterval{
     100};  // while training runs; the end of a child comes at once
 constexpr std::chrono::seconds kStartPatience{20};
@@ -56,8 +56,8 @@ bool poll_until(Done done) {
 }
 
 std::string all_ended(std::uint64_t workers) {
-  if (workers == 1) return "the only worker ended with ";
-  return fmt::format("all {} workers ended, the last one with ", workers);
+  if (workers == 1) return "the only worker ended ";
+  return fmt::format("all {} workers ended, the last one ", workers);
 }
 
 // A worker that ended for a reason that lies outside it may do better the next time.
@@ -85,19 +85,28 @@ class LocalCluster {
     fs::path log;
     Instant due{};  // waiting: when it is started again
   };
+  struct Left {
+    Worker worker;
+    ChildEnd end;
+  };
 
   Result<void> start_redis();
   Result<void> start_redis_at(const RedisPlace& place);
   std::uint64_t count_training(const std::vector<Worker>& workers) const;
+  std::uint64_t count_all() const;
+  std::uint64_t workers_at_first() const;
   Result<void> start_master();
   Result<void> start_workers();
   Result<void> start_worker(Worker worker);
   void restart_due_workers();
   void watch();
   void handle_end(const ChildEnd& end);
-  void handle_worker_end(Worker worker, const ChildEnd& end);
-  std::string plan_restart(Worker worker, const ChildEnd& end);
-  void look_whether_it_begins();
+  void handle_worker_end(const Worker& worker, const ChildEnd& end);
+  void handle_leave(const Left& left, TrainingState state);
+  void report_end(const Worker& worker, const ChildEnd& end, const std::string& plan);
+  void go_on_without(const Worker& worker, const Error& how);
+  std::string plan_restart(Worker worker, bool helps);
+  void look_how_far_it_is();
   void print_result() const;
   void stop_master();
   void drain_workers();
@@ -119,6 +128,7 @@ class LocalCluster {
   std::optional<Error> failure_;
   // Of the last worker that ended and is not started again, while training may not have begun.
   std::optional<Error> lost_;
+  std::vector<Left> left_;  // ended with 0, which is right only once training is over
   Instant next_look_{};
   bool can_go_on_ = false;  // from a checkpoint file, after such a failure
   bool stopping_ = false;
@@ -146,7 +156,10 @@ Result<int> LocalCluster::run() {
 
 Result<void> LocalCluster::start_redis() {
   SPEEDO_ASSIGN(places_, options_.redis(folder_));
-  for (const RedisPlace& place : places_) SPEEDO_TRY(start_redis_at(place));
+  for (const RedisPlace& place : places_) {
+    SPEEDO_TRY(start_redis_at(place));
+    if (failure_) return *failure_;
+  }
   return {};
 }
 
@@ -158,13 +171,18 @@ Result<void> LocalCluster::start_redis_at(const RedisPlace& place) {
                  "redis-server is not installed (apt-get install redis-server)"};
   }
   SPEEDO_ASSIGN(const pid_t pid, std::move(started));
-  redis_.push_back(pid);
   std::string how = "it does not answer";
   const bool ready = poll_until([&] {
-    if (const auto end = children_.wait(milliseconds(0))) how = "it ended with " + to_string(*end);
-    return !children_.is_running(pid) || place.answers();
+    if (const auto end = children_.wait(milliseconds(0))) {
+      if (end->pid == pid) how = "it ended with " + to_string(*end);
+      handle_end(*end);
+    }
+    return !children_.is_running(pid) || failure_ || place.answers();
   });
-  if (ready && children_.is_running(pid)) return {};
+  if (ready && children_.is_running(pid)) {
+    redis_.push_back(pid);  // From now on its end is the cluster's.
+    return {};
+  }
   const std::string quote = last_line(place.command->output);
   return Error{ErrorCode::kUnavailable,
                "redis-server did not start: " + how + (quote.empty() ? "" : ": " + quote)};
@@ -226,20 +244,21 @@ Result<void> LocalCluster::start_worker(Worker worker) {
 void LocalCluster::restart_due_workers() {
   if (stopping_ || master_exit_code_) return;
   const Instant now = steady_clock().now();
-  std::vector<Worker> due;
-  std::erase_if(waiting_, [&](const Worker& worker) {
-    if (worker.due <= now) due.push_back(worker);
-    return worker.due <= now;
-  });
-  for (Worker& worker : due) {
-    ++restarts_;
-    const std::uint64_t number = worker.number;
-    if (auto started = start_worker(std::move(worker)); !started) {
-      SPEEDO_ERROR("Worker process {} cannot be started again: {}", options_.workers[number].name,
-                   started.error().message);
+  while (true) {
+    const auto due = std::ranges::find_if(waiting_, [&](const Worker& w) { return w.due <= now; });
+    if (due == waiting_.end()) return;
+    const Worker worker = *due;
+    waiting_.erase(due);
+    const std::string& name = options_.workers[worker.number].name;
+    if (auto started = start_worker(worker); !started) {
+      const std::string plan = plan_restart(worker, true);
+      SPEEDO_ERROR("Worker process {} cannot be started again: {}{}", name,
+                   started.error().message, plan);
+      go_on_without(worker, {started.error().code, "for good, as it cannot be started again: " +
+                                                       started.error().message});
     } else {
-      SPEEDO_INFO("Worker process {} started again (pid {})", options_.workers[number].name,
-                  workers_.back().pid);
+      ++restarts_;
+      SPEEDO_INFO("Worker process {} started again (pid {})", name, workers_.back().pid);
     }
   }
 }
@@ -251,25 +270,28 @@ void LocalCluster::watch() {
     if (const int signal = take_snapshot_signal()) children_.send(master_, signal);
     restart_due_workers();
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
-    if (lost_) look_whether_it_begins();
+    look_how_far_it_is();
   }
 }
 
-// Too few workers to begin with would be waited for without end.
-void LocalCluster::look_whether_it_begins() {
+// Too few workers to begin with would be waited for without end; so would others in place of those
+// that have left before training is over.
+void LocalCluster::look_how_far_it_is() {
+  if (lost_ && count_all() >= options_.needed_workers) lost_.reset();
   const Instant now = steady_clock().now();
-  if (stopping_ || master_exit_code_ || now < next_look_) return;
+  if (stopping_ || master_exit_code_ || now < next_look_ || (!lost_ && left_.empty())) return;
   next_look_ = now + kLookInterval;
-  const std::uint64_t left = count_training(workers_) + count_training(waiting_);
-  const auto begun = left < options_.needed_workers ? options_.has_begun(place_) : true;
-  if (!begun) return;
-  if (!*begun) {
-    failure_ = Error{lost_->code,
-                     fmt::format("training waits for {} workers, and no more than {} can come: {}",
-                                 options_.needed_workers, left, lost_->message)};
-    stop_master();
-  }
-  lost_.reset();
+  const std::optional<TrainingState> state = options_.state(place_);
+  if (!state) return;
+  for (const Left& left : std::exchange(left_, {})) handle_leave(left, *state);
+  const std::optional<Error> lost = std::exchange(lost_, std::nullopt);
+  if (!lost || *state != TrainingState::kAwaited || failure_) return;
+  const std::uint64_t left = count_all();
+  if (left >= options_.needed_workers) return;
+  failure_ = Error{lost->code,
+                   fmt::format("training waits for {} workers, and no more than {} can come: {}",
+                               options_.needed_workers, left, lost->message)};
+  stop_master();
 }
 
 void LocalCluster::handle_end(const ChildEnd& end) {
@@ -282,9 +304,10 @@ void LocalCluster::handle_end(const ChildEnd& end) {
     return;
   }
   if (std::ranges::find(redis_, end.pid) != redis_.end()) {
-    if (master_ == 0 || stopping_ || master_exit_code_) return;
+    if (stopping_ || master_exit_code_) return;
     // It is nobody's but this cluster's: it will not come back. The master still has the weights.
     failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
+    if (master_ == 0) return;
     can_go_on_ = true;
     stop_master();
     return;
@@ -299,9 +322,9 @@ void LocalCluster::handle_end(const ChildEnd& end) {
 }
 
 // What becomes of a worker that ended, as the end of a log line.
-std::string LocalCluster::plan_restart(Worker worker, const ChildEnd& end) {
+std::string LocalCluster::plan_restart(Worker worker, bool helps) {
   if (options_.max_restarts == 0) return "";
-  if (!can_help_to_restart(end)) return "; not started again, as that would not help";
+  if (!helps) return "; not started again, as that would not help";
   if (worker.restarts == options_.max_restarts) {
     return fmt::format("; not started again: its restarts (--max-restarts {}) are used up",
                        options_.max_restarts);
@@ -319,38 +342,73 @@ std::string LocalCluster::plan_restart(Worker worker, const ChildEnd& end) {
 }
 
 std::uint64_t LocalCluster::count_training(const std::vector<Worker>& workers) const {
-  return static_cast<std::uint64_t>(std::ranges::count_if(
-      workers, [this](const Worker& each) { return options_.workers[each.number].trains; }));
+  std::uint64_t count = 0;
+  for (const Worker& each : workers) {
+    const WorkerProcess& process = options_.workers[each.number];
+    if (process.trains) count += process.workers;
+  }
+  return count;
 }
 
-void LocalCluster::handle_worker_end(Worker worker, const ChildEnd& end) {
-  // At the end of training workers leave by themselves, some before the master does.
-  if (end.exit_code == 0 || stopping_ || master_exit_code_) return;
-  const std::string plan = plan_restart(worker, end);
-  const std::string quote = end.signal == 0 ? last_line(worker.log) : "";
+// Those that train and those that will again.
+std::uint64_t LocalCluster::count_all() const {
+  return count_training(workers_) + count_training(waiting_);
+}
+
+std::uint64_t LocalCluster::workers_at_first() const {
+  std::uint64_t count = 0;
+  for (const WorkerProcess& each : options_.workers) count += each.trains ? each.workers : 0;
+  return count;
+}
+
+void LocalCluster::handle_worker_end(const Worker& worker, const ChildEnd& end) {
+  if (stopping_ || master_exit_code_) return;
+  if (end.exit_code != 0) {
+    report_end(worker, end, plan_restart(worker, can_help_to_restart(end)));
+  } else if (options_.state) {
+    // At the end of training workers leave by themselves, some before the master does.
+    left_.push_back({worker, end});
+    next_look_ = steady_clock().now() + kLookInterval;
+  }
+}
+
+// A worker that leaves while others train was asked to, by whoever wants fewer of them.
+void LocalCluster::handle_leave(const Left& left, TrainingState state) {
+  if (state == TrainingState::kOver || stopping_) return;
+  const bool is_missed = options_.workers[left.worker.number].trains &&
+                         (state == TrainingState::kAwaited || count_all() == 0);
+  report_end(left.worker, left.end, is_missed ? plan_restart(left.worker, true) : "");
+}
+
+// `plan`: what becomes of it, as the end of a line.
+void LocalCluster::report_end(const Worker& worker, const ChildEnd& end, const std::string& plan) {
+  const std::string& name = options_.workers[worker.number].name;
+  const std::string quote = end.signal == 0 && end.exit_code != 0 ? last_line(worker.log) : "";
   const std::string said = quote.empty() ? "" : "; it said: " + quote;
+  const std::string how =
+      to_string(end) + (end.exit_code == 0 ? " before training is over" : "");
   if (!options_.workers[worker.number].trains) {
-    SPEEDO_WARN("The merger {} (pid {}) ended: {}; the master merges instead{}{}",
-                options_.workers[worker.number].name, worker.pid, to_string(end), plan, said);
+    SPEEDO_WARN("The merger {} (pid {}) ended: {}; the master merges instead{}{}", name, worker.pid,
+                how, plan, said);
     return;
   }
-  const auto training = static_cast<std::size_t>(
-      std::ranges::count_if(options_.workers, [](const auto& each) { return each.trains; }));
-  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}{}",
-              options_.workers[worker.number].name, worker.pid, to_string(end),
-              count_training(workers_), training, plan, said);
-  if (failure_) return;
-  const ErrorCode code =
-      end.signal == 0 ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
-  const std::string how = to_string(end) + (quote.empty() ? "" : ": " + quote);
-  if (count_training(workers_) + count_training(waiting_) > 0) {
-    if (options_.has_begun) {
-      lost_ = Error{code, options_.workers[worker.number].name + " ended with " + how};
-    }
-    return;
+  SPEEDO_WARN("Worker process {} (pid {}) ended: {}; {} of {} go on{}{}", name, worker.pid, how,
+              count_training(workers_), workers_at_first(), plan, said);
+  const bool is_told = end.signal == 0 && end.exit_code != 0;
+  const ErrorCode code = is_told ? error_code_of_exit(end.exit_code) : ErrorCode::kUnavailable;
+  go_on_without(worker, {code, "with " + how + (quote.empty() ? "" : ": " + quote)});
+}
+
+// `how` it ended: "with SIGKILL".
+void LocalCluster::go_on_without(const Worker& worker, const Error& how) {
+  const WorkerProcess& process = options_.workers[worker.number];
+  if (failure_ || !process.trains) return;
+  if (count_all() == 0) {
+    failure_ = Error{how.code, all_ended(workers_at_first()) + how.message};
+    stop_master();
+  } else if (options_.state) {
+    lost_ = Error{how.code, process.name + " ended " + how.message};
   }
-  failure_ = Error{code, all_ended(training) + how};
-  stop_master();
 }
 
 void LocalCluster::stop_master() {

@@ -26,7 +26,11 @@ struct WorkerProcess {
   // What starts it, given its master; its output goes to that file. Errors: its own.
   std::function<Result<ChildCommand>(const MasterPlace& master)> command;
   bool trains = true;  // else it merges a shard: training goes on without it
+  std::uint64_t workers = 1;  // that it brings
 };
+
+// How far a master's training is.
+enum class TrainingState { kAwaited, kGoesOn, kOver };
 
 struct LocalClusterOptions {
   std::vector<std::string> master_flags;  // passed on to speedo-master
@@ -36,10 +40,10 @@ struct LocalClusterOptions {
   std::vector<WorkerProcess> workers;     // at least one
   std::filesystem::path token_file;  // of the cluster; empty: one of its own is drawn
   std::uint64_t max_restarts = 0;  // of each worker
-  // Workers without which training does not begin, and what says whether it has (nothing: unknown).
+  // Workers without which training does not begin, and what says how far it is (nothing: unknown).
   // If fewer are left before, and will not come back, the cluster ends.
   std::uint64_t needed_workers = 1;
-  std::function<std::optional<bool>(const MasterPlace& master)> has_begun = {};
+  std::function<std::optional<TrainingState>(const MasterPlace& master)> state = {};
   std::uint64_t predicted_memory_bytes = 0;  // of a worker; 0: unknown
   std::string snapshot_prefix, job;          // of the master's checkpoint files
   bool json = false;               // what the master prints as its result

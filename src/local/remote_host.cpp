@@ -1,5 +1,6 @@
 #include "local/remote_host.hpp"
 
+#include <map>
 #include <utility>
 
 namespace speedo {
@@ -54,11 +55,25 @@ ChildCommand remote(const RemoteShell& shell, const Host& host, const char* scri
   return command;
 }
 
+std::string with_port(const std::string& name, const Host& host) {
+  return host.port == 0 ? name : name + ":" + std::to_string(host.port);
+}
+
 }  // namespace
 
 std::string label(const Host& host) {
-  const std::string name = host.name.substr(host.name.rfind('@') + 1);
-  return host.port == 0 ? name : name + ":" + std::to_string(host.port);
+  return with_port(host.name.substr(host.name.rfind('@') + 1), host);
+}
+
+std::vector<std::string> log_names(const std::vector<Host>& hosts) {
+  std::map<std::string, int> uses;
+  for (const Host& host : hosts) ++uses[label(host)];
+  std::vector<std::string> names;
+  for (const Host& host : hosts) {
+    const std::string name = label(host);
+    names.push_back(uses[name] == 1 ? name : with_port(host.name, host));
+  }
+  return names;
 }
 
 std::string shell_quoted(const std::string& text) {

@@ -22,6 +22,9 @@ inline constexpr int kSshFailed = 255;
 // "node1", "node1:2222": without the user.
 std::string label(const Host& host);
 
+// A name of each for its log: the label, with the user where several have the same.
+std::vector<std::string> log_names(const std::vector<Host>& hosts);
+
 // `text` as one word of any shell.
 std::string shell_quoted(const std::string& text);
 

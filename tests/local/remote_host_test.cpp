@@ -87,6 +87,19 @@ TEST_CASE("A worker elsewhere gets its words as they are, its secrets by environ
   CHECK_FALSE(machine.has("bad"));
 }
 
+TEST_CASE("The logs of hosts have names of their own, with the user where it takes him") {
+  const auto host = [](const char* name, std::uint16_t port) {
+    Host made;
+    made.name = name;
+    made.port = port;
+    return made;
+  };
+  const std::vector<Host> hosts{host("ann@node1", 0), host("bob@node1", 0), host("ann@node2", 0),
+                                host("node1", 22), host("bob@node1", 22)};
+  CHECK(log_names(hosts) == std::vector<std::string>{"ann@node1", "bob@node1", "node2", "node1:22",
+                                                     "bob@node1:22"});
+}
+
 TEST_CASE("Without a password there is none in the environment") {
   FarMachine machine("echo \"${SPEEDO_REDIS_PASSWORD-none} ${SPEEDO_REDIS_USERNAME-none}\"\n");
   machine.host.threads = 3;

@@ -178,6 +178,54 @@ TEST_CASE("A worker that dies is started again, as often as allowed; then that i
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
+TEST_CASE("A worker that cannot be started again is tried as often as allowed; then all ends") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "1", "--max-restarts", "2", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  fs::remove_all(place.file("logs"));
+  ::kill(place.a_worker(), SIGKILL);
+  REQUIRE(process.says("worker0 cannot be started again: cannot write"));
+  REQUIRE(process.says("starts again in 0.5 s (restart 2 of 2)"));
+  const Outcome outcome = Context::finish(process);
+  CHECK(outcome.exit_code == 73);
+  CHECK(outcome.error_line().find("speedo run: the only worker ended for good, as it cannot be "
+                                  "started again: cannot write") == 0);
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("A worker that leaves before training is over is missed once no other trains") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--max-restarts", "1", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  ::kill(place.a_worker(), SIGTERM);
+  REQUIRE(process.says("ended: exit code 0 before training is over; 1 of 2 go on\n"));
+  ::kill(place.a_worker(), SIGTERM);
+  REQUIRE(process.says("0 of 2 go on; starts again in 0.2 s (restart 1 of 1)"));
+  REQUIRE(process.says("started again (pid"));
+  REQUIRE(happens([&] { return place.workers().size() == 1; }));
+  ::kill(place.a_worker(), SIGKILL);
+  const Outcome outcome = Context::finish(process);
+  CHECK(outcome.exit_code == 69);
+  CHECK(happens([&] { return place.no_trace(); }));
+}
+
+TEST_CASE("Without restarts a cluster ends with the last worker that leaves") {
+  ClusterPlace place;
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "1", "--log-dir", place.file("logs")});
+  REQUIRE(process.says("Iteration 10 ("));
+  ::kill(place.a_worker(), SIGTERM);
+  const Outcome outcome = Context::finish(process);
+  CHECK(outcome.exit_code == 69);
+  CHECK(outcome.error_line() ==
+        "speedo run: the only worker ended with exit code 0 before training is over");
+}
+
 TEST_CASE("A worker has as long as the longest --worker-timeout says") {
   ClusterPlace place;
   const Outcome outcome =

@@ -24,9 +24,9 @@
 #include "local/shared_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
-#include "main/job_begun.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
+#include "main/training_state.hpp"
 
 namespace speedo {
 namespace {
@@ -136,10 +136,11 @@ std::vector<std::string> master_flags(const OptionValues& values, const std::str
   return arguments;
 }
 
-WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
+// `name`: of its log.
+WorkerProcess worker_process(const LaunchFlags& flags, const Host& host, const std::string& name,
                              const RedisCredentials& credentials) {
-  return {label(host),
-          [flags, host, credentials](const MasterPlace& master) -> Result<ChildCommand> {
+  return {.name = name,
+          .command = [flags, host, credentials](const MasterPlace& master) -> Result<ChildCommand> {
             std::vector<std::string> arguments = worker_flags(flags.cluster, flags.compute_nice);
             for (std::string& flag : to_arguments(flags.cluster.redis_tls)) {
               arguments.push_back(std::move(flag));
@@ -148,7 +149,8 @@ WorkerProcess worker_process(const LaunchFlags& flags, const Host& host,
             SPEEDO_ASSIGN(const std::vector<Secret> tokens, read_token_file(master.token_file));
             return remote_workers(flags.shell, host, arguments,
                                   {.redis = credentials, .token = tokens.front()});
-          }};
+          },
+          .workers = host.workers};
 }
 
 }  // namespace
@@ -192,8 +194,9 @@ Result<int> launch_command(const CommandLine& line) {
 
   LocalClusterOptions options;
   options.master_flags = master_flags(values, address, workers_of(hosts));
-  for (const Host& host : hosts) {
-    options.workers.push_back(worker_process(flags, host, credentials));
+  const std::vector<std::string> names = log_names(hosts);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    options.workers.push_back(worker_process(flags, hosts[i], names[i], credentials));
   }
   options.redis = [&](const std::filesystem::path& folder) -> Result<std::vector<RedisPlace>> {
     SPEEDO_ASSIGN(RedisPlace place, has_redis
@@ -203,7 +206,7 @@ Result<int> launch_command(const CommandLine& line) {
   };
   options.token_file = flags.cluster.gate.token_file;
   options.needed_workers = workers_of(hosts);
-  options.has_begun = ask_whether_begun();
+  options.state = ask_training_state();
   options.max_restarts = flags.max_restarts;
   options.json = flags.cluster.json;
   options.log_dir = flags.log_dir;

@@ -22,9 +22,9 @@
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
-#include "main/job_begun.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
+#include "main/training_state.hpp"
 #include "measure/memory_guard.hpp"
 
 namespace speedo {
@@ -305,7 +305,7 @@ Result<int> run_command(const CommandLine& line) {
   warn_of_crowd(threads.size());
   SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads));
   options.needed_workers = workers.start;
-  options.has_begun = ask_whether_begun();
+  options.state = ask_training_state();
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
   options.snapshot_prefix = file.solver.snapshot_prefix();
   options.job = job_of(flags.cluster, file.solver);

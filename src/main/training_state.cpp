@@ -1,4 +1,4 @@
-#include "main/job_begun.hpp"
+#include "main/training_state.hpp"
 
 #include "actors/node.hpp"
 #include "actors/status_client.hpp"
@@ -6,8 +6,8 @@
 
 namespace speedo {
 
-std::function<std::optional<bool>(const MasterPlace& master)> ask_whether_begun() {
-  return [](const MasterPlace& master) -> std::optional<bool> {
+std::function<std::optional<TrainingState>(const MasterPlace& master)> ask_training_state() {
+  return [](const MasterPlace& master) -> std::optional<TrainingState> {
     const auto address = parse_address(master.address);
     if (!address) return std::nullopt;
     auto client = StatusClient::create(*address, {.token = master.token_file, .certificates = {}},
@@ -15,7 +15,9 @@ std::function<std::optional<bool>(const MasterPlace& master)> ask_whether_begun(
     if (!client) return std::nullopt;
     const auto status = client->ask();
     if (!status) return std::nullopt;
-    return status->over || status->progress.training || status->progress.merges > 0;
+    if (status->over) return TrainingState::kOver;
+    const bool has_begun = status->progress.training || status->progress.merges > 0;
+    return has_begun ? TrainingState::kGoesOn : TrainingState::kAwaited;
   };
 }
 

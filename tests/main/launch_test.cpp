@@ -1,0 +1,84 @@
+// speedo launch on this machine: a stand-in for ssh gives its last word to a shell, as sshd does.
+
+#include <filesystem>
+
+#include "main/command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Hosts of a file, and what ssh does before it reaches one that is to work.
+struct LaunchPlace : Context {
+  // `hosts`: lines that each host's program is added to.
+  std::vector<std::string> command(const std::vector<std::string>& hosts,
+                                   const std::string& before_work = "") const {
+    std::string lines;
+    for (const std::string& host : hosts) {
+      lines += host + " program=" + program("speedo-worker") + "\n";
+    }
+    const std::string ssh = write("ssh", "#!/bin/sh\nfor line; do :; done\n"
+                                         "case \"$line\" in *--version*) exec sh -c \"$line\" ;; "
+                                         "esac\n" + before_work + "\nexec sh -c \"$line\"\n");
+    fs::permissions(ssh, fs::perms::owner_all);
+    return {"speedo", "launch",   "--hosts",   write("hosts", lines), "--ssh",  ssh,
+            "--sync", "--solver", write_solver(), "--host",           "127.0.0.1", "--json"};
+  }
+};
+
+std::vector<std::string> operator+(std::vector<std::string> words,
+                                   const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST_CASE("A host of several workers whose ssh fails once is reached again, and all train") {
+  LaunchPlace place;
+  const std::string fails_once = "if mkdir \"" + place.file("failed") +
+                                 "\" 2>/dev/null; then echo 'no route' >&2; exit 255; fi";
+  const Outcome outcome =
+      place.run(place.command({"127.0.0.1 workers=2", "localhost workers=2"}, fails_once) +
+                std::vector<std::string>{"--max-restarts", "3"});
+  INFO(outcome.errors);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.errors.find("2 of 4 go on; starts again in 0.2 s (restart 1 of 3)") !=
+        std::string::npos);
+  CHECK(outcome.json()["workers"] == 4);
+  CHECK(outcome.json()["restarts"] == 1);
+}
+
+TEST_CASE("A host whose workers leave before training begins is not waited for without end") {
+  LaunchPlace place;
+  const Outcome outcome = place.run(
+      place.command({"127.0.0.1", "localhost"}, "case \"$line\" in *localhost*) exit 0 ;; esac") +
+      std::vector<std::string>{"--log-dir", place.file("logs")});
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 69);
+  CHECK(outcome.error_line() ==
+        "speedo launch: training waits for 2 workers, and no more than 1 can come: localhost ended "
+        "with exit code 0 before training is over");
+}
+
+TEST_CASE("Temporary files may lie in a folder whose name has quotes in it") {
+  LaunchPlace place;
+  const std::string folder = place.file("a \"b\\\" c");
+  fs::create_directory(folder);
+  const Outcome outcome = place.run(place.command({"127.0.0.1"}), {"TMPDIR=" + folder});
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 0);
+  CHECK(fs::is_empty(folder));
+}
+
+TEST_CASE("Two users' workers on one host have a log each") {
+  LaunchPlace place;
+  const Outcome outcome = place.run(place.command({"ann@127.0.0.1", "bob@127.0.0.1"}) +
+                                    std::vector<std::string>{"--log-dir", place.file("logs")});
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 0);
+  CHECK(fs::exists(place.file("logs/ann@127.0.0.1.log")));
+  CHECK(fs::exists(place.file("logs/bob@127.0.0.1.log")));
+}
+
+}  // namespace
+}  // namespace speedo::test
