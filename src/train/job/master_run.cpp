@@ -42,7 +42,7 @@ Result<void> check_codecs(const std::vector<Schedule>& stages, const ParameterLa
   if (statistic == layout.slots().end()) return {};
   for (const Schedule& stage : stages) {
     const CodecSpec& codec = stage.update.codec;
-    if (codec.kind != CodecKind::kThreshold && codec.kind != CodecKind::kOnebit) continue;
+    if (codec.kind != CodecKind::kThreshold && codec.kind != CodecKind::kOneBit) continue;
     return Error{ErrorCode::kConfig,
                  fmt::format("--codec {} gives many values one size, which the statistics of layer "
                              "'{}' do not bear: use int8, topk, fp16 or bf16",
