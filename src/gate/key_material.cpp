@@ -1,6 +1,7 @@
 #include "gate/key_material.hpp"
 
 #include <memory>
+#include <new>
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -28,6 +29,12 @@ OSSL_PARAM octets(const char* name, std::string_view text) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(text.data()), text.size());
 }
 
+// Nothing but a lack of memory is in the way of these: the program ends as a `new` that fails does.
+void need(bool done) {
+  if (const auto handler = std::get_new_handler(); !done && handler != nullptr) handler();
+  SPEEDO_ASSERT(done);
+}
+
 }  // namespace
 
 std::string hmac_sha256(std::string_view key, std::string_view message) {
@@ -36,7 +43,7 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
   const unsigned char* const done =
       ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), key_bytes(message),
              message.size(), key_bytes(result), &size);
-  SPEEDO_ASSERT(done != nullptr);
+  need(done != nullptr);
   SPEEDO_ASSERT(size == kHmacBytes);
   return result;
 }
@@ -47,15 +54,14 @@ std::string hkdf_sha256(std::string_view key, std::string_view salt, std::string
       ::EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr), ::EVP_KDF_free);
   const std::unique_ptr<EVP_KDF_CTX, decltype(&::EVP_KDF_CTX_free)> context(
       ::EVP_KDF_CTX_new(kind.get()), ::EVP_KDF_CTX_free);
-  SPEEDO_ASSERT(context != nullptr);
+  need(context != nullptr);
   char digest[] = "SHA256";
   const OSSL_PARAM parameters[] = {
       OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
       octets(OSSL_KDF_PARAM_KEY, key), octets(OSSL_KDF_PARAM_SALT, salt),
       octets(OSSL_KDF_PARAM_INFO, info), OSSL_PARAM_construct_end()};
   std::string result(bytes, '\0');
-  const int done = ::EVP_KDF_derive(context.get(), key_bytes(result), result.size(), parameters);
-  SPEEDO_ASSERT(done == 1);
+  need(::EVP_KDF_derive(context.get(), key_bytes(result), result.size(), parameters) == 1);
   return result;
 }
 

@@ -60,8 +60,9 @@ TEST_CASE("What an earlier stage's codec has left out is in the workers' states 
   CHECK(need_of({.stages = {plain}, .worker_states = true}).all == (2 + 2 + 2 + 3) * kWeights);
   CHECK(need_of({.stages = {coded, plain}, .worker_states = true}).all ==
         (2 + 2 + 2 + 3 * 2) * kWeights);
+  // The stages come again.
   CHECK(need_of({.stages = {plain, coded}, .worker_states = true}).all ==
-        (2 + 2 + 3 * 2) * kWeights);
+        (2 + 2 + 2 + 3 * 2) * kWeights);
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ void TrainerEngine::load(StateOfWorker& state) {
   if (state.head.residual() == state_head().residual()) {
     codec_.take_residual(state.residual());
   } else if (state.head.residual() != 0) {
-    SPEEDO_WARN("what codecs had left out before, {} values, is dropped: this stage sends none of it",
+    SPEEDO_WARN("what codecs had left out before, {} values, is dropped: this stage sends none of "
+                "it",
                 state.head.residual());
   }
   updates_held_ = state.head.updates_held();
