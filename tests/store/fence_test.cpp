@@ -275,9 +275,10 @@ TEST_CASE("what masters left that died in their first put goes with the next one
   require(put(*first, part_key(0, checkpoint_key()), info_of(1, 10), pattern(10, 1)));
   // A copy of the weights, which no manifest of its own names.
   {
+    const auto values = pattern(10, 1);
     const auto copy = first->write(part_copy_key(0, store->parts(), weights_key()),
                                    info_of(1, 10));
-    copy->write(0, pattern(10, 1));
+    copy->write(0, values);
     while (!copy->is_sent()) std::this_thread::yield();
   }
   for (const std::uint64_t term : {6, 7}) die_within_put(store, term, kTwo);
