@@ -50,6 +50,10 @@ Result<std::filesystem::path> find_file(const std::string& given,
                                             "://...), but this program reads local files alone"};
 }
 
+bool may_be_missing(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kRefused;
+}
+
 std::string uri_beside(const std::string& list_uri, const std::string& name) {
   if (is_uri(name) || name.starts_with('/')) return name;
   const std::string whole = list_uri.substr(0, list_uri.find_first_of("?#"));

@@ -161,10 +161,8 @@ Result<std::unique_ptr<DataSource>> open_remote(const std::string& uri,
   if (!may_be_lmdb_folder(uri, options)) return open_remote_file(uri, options);
   const auto file = find_file(in_uri_folder(uri, "data.mdb"), {});
   if (file) return DatumSource::open_lmdb(*file, options.color);
-  // S3 and HDFS refuse what is not there to one who may not list.
   const bool is_no_folder =
-      (file.error().code == ErrorCode::kNotFound || file.error().code == ErrorCode::kRefused) &&
-      options.kind != SourceKind::kLmdb && !uri.ends_with('/');
+      may_be_missing(file.error()) && options.kind != SourceKind::kLmdb && !uri.ends_with('/');
   if (!is_no_folder) return file.error();
   return open_remote_file(uri, options);
 }

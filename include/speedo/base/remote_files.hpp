@@ -36,6 +36,10 @@ std::string resolve_name(const std::string& name, const std::filesystem::path& b
 // that a worker was not told to read from (base/input_roots.hpp).
 Result<std::filesystem::path> find_file(const std::string& name, const std::filesystem::path& base);
 
+// Whether such an error of a URI's file may mean that there is none: S3 and HDFS refuse what is not
+// there to one who may not list.
+bool may_be_missing(const Error& error);
+
 // What `name` means in a list that lies at a URI: a path is relative to that of the list, except
 // for one that begins with a slash.
 std::string uri_beside(const std::string& list_uri, const std::string& name);

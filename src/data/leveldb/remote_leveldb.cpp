@@ -17,11 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// S3 and HDFS refuse what is not there to one who may not list.
-bool may_be_missing(const Error& error) {
-  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kRefused;
-}
-
 Result<void> fetch_table(const std::string& folder, std::uint64_t number) {
   const auto newer = find_file(fmt::format("{}{:06}.ldb", folder, number), {});
   if (newer) return {};

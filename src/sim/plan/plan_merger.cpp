@@ -4,16 +4,13 @@
 #include <utility>
 
 #include <speedo/base/assert.hpp>
-#include <speedo/base/limits.hpp>
 #include <speedo/train/merger.hpp>
 
+#include "train/merge/merger_checkpoint.hpp"
 #include "train/merge/merger_looks.hpp"
 
 namespace speedo::sim {
 namespace {
-
-// As in train/merge/merger_checkpoint: histories of larger nets go out with every tenth merge.
-constexpr std::uint64_t kMergesPerCheckpoint = 10;
 
 // As in train/merge/merger_publication: weights that nobody reads in the store go there so often.
 constexpr std::chrono::seconds kPublishPause{1};
@@ -50,8 +47,7 @@ std::uint64_t floats_of_all(const NetCosts& net) { return net.parameters * (1 + 
 // While all contributions are in memory it is written with the publications.
 std::uint64_t checkpoint_floats_of(const RunParts& parts) {
   if (!has_histories_apart(parts) || parts.costs.all_share_memory()) return 0;
-  const bool each = parts.net.parameters * sizeof(float) <= kPublishEachMergeBytesMax;
-  return floats_of_all(parts.net) / (each ? 1 : kMergesPerCheckpoint);
+  return floats_of_all(parts.net) / checkpoint_interval(0, parts.net.parameters);
 }
 
 }  // namespace

@@ -60,17 +60,17 @@ NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
 
 // Of the elements from `first` on. Not finite if any of them is, a statistic too.
 double NormSums::squares_of(std::size_t first, std::span<const float> values) const {
-  const double all = sum_of_squares(values);
-  if (statistics_.empty() || !std::isfinite(all)) return all;
-  double sum = 0.0;
+  double sum = 0.0, left_out = 0.0;
   std::size_t next = 0;
   for (const Range& range : statistics_) {
     const std::size_t begin = std::clamp(range.begin, first, first + values.size()) - first;
     const std::size_t end = std::clamp(range.end, first, first + values.size()) - first;
     sum += sum_of_squares(values.subspan(next, begin - next));
+    left_out += sum_of_squares(values.subspan(begin, end - begin));
     next = end;
   }
-  return sum + sum_of_squares(values.subspan(next));
+  sum += sum_of_squares(values.subspan(next));
+  return std::isfinite(left_out) ? sum : left_out;
 }
 
 ChunkMerge::Fault NormSums::merge(std::size_t chunk, Parts parts) {
