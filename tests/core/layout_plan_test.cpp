@@ -6,7 +6,6 @@
 #include "core/layers/reorder.hpp"
 #include "net_run.hpp"
 #include "net_support.hpp"
-#include "support/kernels.hpp"
 #include "support/reference/reference_backend.hpp"
 
 namespace speedo {
@@ -19,25 +18,11 @@ std::string loss_of(const std::string& bottom) {
   return product("score", bottom) + layer("loss", "SoftmaxWithLoss", {"score", "label"});
 }
 
-// Runs the net in plain order, in all layouts, and on the CPU's backend in the one that it prefers;
-// returns how often the reference backend's nets reorder.
 std::vector<int> compare_layouts(const std::string& text, bool may_fuse = true) {
-  INFO(text);
   NetOptions options;
   options.keep_blobs = true;
   options.may_fuse = may_fuse;
-  const NetRun plain = run_net(text, *make_reference_backend(), options);
-  CHECK(plain.reorders == 0);
-  std::vector<int> reorders;
-  for (const LayoutKind kind : kOtherLayouts) {
-    const NetRun run = run_net(text, *make_reference_backend(kind), options);
-    check_close(run, plain);
-    reorders.push_back(run.reorders);
-  }
-  for (const int threads : {1, 2}) {
-    check_close(run_net(text, *test::make_backend(threads), options), plain);
-  }
-  return reorders;
+  return check_in_all_layouts(text, options);
 }
 
 TEST_CASE("a chain is reordered once, where its classifier begins", "[layout]") {

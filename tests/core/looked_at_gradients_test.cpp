@@ -2,12 +2,8 @@
 // layout, whatever layouts the plan gives to the parts of such a blob. And where nobody does:
 // the same gradients of parameters.
 
-#include <speedo/backend/backend.hpp>
-
 #include "net_run.hpp"
 #include "net_support.hpp"
-#include "support/kernels.hpp"
-#include "support/reference/reference_backend.hpp"
 
 namespace speedo {
 namespace {
@@ -35,17 +31,10 @@ std::string net_of(int channels, const std::vector<std::string>& types,
 }
 
 void require_same_everywhere(const std::string& text) {
-  INFO(text);
   NetOptions options;
   options.keep_blobs = GENERATE(true, false);
   options.may_fuse = GENERATE(true, false);
-  const NetRun plain = run_net(text, *make_reference_backend(), options);
-  for (const LayoutKind kind : kOtherLayouts) {
-    check_close(run_net(text, *make_reference_backend(kind), options), plain);
-  }
-  for (const int threads : {1, 2}) {
-    check_close(run_net(text, *test::make_backend(threads), options), plain);
-  }
+  check_in_all_layouts(text, options);
 }
 
 TEST_CASE("a blob that in-place layers write shows one gradient in every layout") {
