@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -93,6 +94,35 @@ TEST_CASE("a manifest that lacks a part does not take the place of a version tha
   require(info);
   REQUIRE(info->version == fixture.after(2).value);
   REQUIRE((found == before));
+}
+
+TEST_CASE("a part that is lost where it was written last comes from where it was written before",
+          "[merger]") {
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 3);
+  MergerFixture& fixture = *joined.fixture;
+  const auto first = joined.offer(1, config);
+  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
+  REQUIRE(first->orders() > 1);
+  std::vector<float> expected = fixture.stored(2);
+  std::vector<MemoryImage> images;
+  for (const auto& server : joined.servers) images.push_back(server->image());
+  first->die([] {});
+  const auto second = joined.offer(1, config);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (second->orders() < 2) {  // one of them says that what it has opened counts
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  second->die([&] {
+    joined.servers[0]->set_image(images[0]);
+    joined.servers[1]->set_image({});
+    joined.servers[2]->set_image(images[2]);
+  });
+  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 3));
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
+  REQUIRE((fixture.stored(3) == expected));
 }
 
 TEST_CASE("a stage is entered though a server has just lost what it had", "[merger]") {

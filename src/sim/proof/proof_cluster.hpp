@@ -28,6 +28,7 @@
 #include "sim/check/session_checker.hpp"
 #include "sim/check/store_checker.hpp"
 #include "sim/world.hpp"
+#include "store/record_codec.hpp"
 
 namespace speedo::sim {
 
@@ -104,6 +105,8 @@ class ProofCluster : private Observer {
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   bool misses_part();
+  void watch_parts(const KvOperation& operation);
+  bool misses_newest_part();
   bool misses_chunks(const ProofMaster& master) const;
   void replace_master_soon();
   void ensure_master();
@@ -185,6 +188,7 @@ class ProofCluster : private Observer {
   MergeCounts merges_;
   // Since the store has lost data, and still when weights were last published.
   bool part_is_lost_ = false;
+  std::optional<RecordManifest> newest_parts_;  // of weights that were put in parts
   bool weights_given_up_ = false;  // by whoever starts masters
   bool ends_undisturbed_ = false;  // no fault since its master said that it is over
   std::optional<ProofMaster*> finished_;  // without an error

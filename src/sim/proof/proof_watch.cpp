@@ -10,6 +10,7 @@
 #include "store/chunked_store.hpp"
 #include "store/mastership.hpp"
 #include "store/read_once.hpp"
+#include "store/record_codec.hpp"
 #include "train/parts/clipped_store.hpp"
 
 namespace speedo::sim {
@@ -33,6 +34,40 @@ void ProofCluster::watch_store(std::size_t server, const KvOperation& operation)
   lease_checker_.done(operation, server);
   record_checker_.done(operation);
   store_checker_.done(operation);
+  watch_parts(operation);
+}
+
+// Keeps the newest manifest of weights in parts: the store may go back behind it.
+void ProofCluster::watch_parts(const KvOperation& operation) {
+  const std::string key = RecordKeys(scenario_.config.job, weights_key()).manifest();
+  const bool sets_it = operation.kind == KvOperation::Kind::kSet && operation.key == key;
+  if (!sets_it || !took_effect(operation) || !scenario_.has_weights_in_parts()) return;
+  const KvPtr put = get_whole(key);
+  servers_.shared_map()->submit(put);
+  if (put->error) return;
+  auto manifest = decode_manifest(put->text);
+  newest_parts_.reset();
+  if (manifest && !manifest->slots.empty()) newest_parts_ = *std::move(manifest);
+}
+
+// Whether no server has some part of the newest weights, although an older version may be whole.
+bool ProofCluster::misses_newest_part() {
+  if (!newest_parts_) return false;
+  ChunkedStore store(servers_.shared_map(), scenario_.config.job);
+  store.fence(newest_parts_->info.term);
+  for (std::size_t part = 0; part < store.parts(); ++part) {
+    WrittenPart written{newest_parts_->slots[part], {}};
+    for (std::size_t i = part; i < newest_parts_->chunks.size(); i += store.parts()) {
+      written.checksums.push_back(newest_parts_->chunks[i].checksum);
+    }
+    const auto is_at = [&](const std::string& key) {
+      const auto found = store.has_part(key, newest_parts_->info, part, written);
+      return found && *found;
+    };
+    const std::string copy = part_copy_key(part, store.parts(), weights_key());
+    if (!is_at(weights_key()) && !(scenario_.shard_copies && is_at(copy))) return true;
+  }
+  return false;
 }
 
 void ProofCluster::watch_lost_data(std::size_t server) {
@@ -42,7 +77,8 @@ void ProofCluster::watch_lost_data(std::size_t server) {
   const bool misses = misses_part();
   // Whoever has met that ends of it, also if an earlier state of the server is back by then.
   part_is_lost_ = part_is_lost_ || misses;
-  for (const auto& each : masters_) each->met_lost_part = each->met_lost_part || misses;
+  const bool is_met = misses || misses_newest_part();
+  for (const auto& each : masters_) each->met_lost_part = each->met_lost_part || is_met;
   store_checker_.restarted(!misses);
 }
 

@@ -183,11 +183,22 @@ Result<bool> JoinedEngine::open(std::span<const std::size_t> parts, Version vers
     SPEEDO_ASSERT(round.lost);
     return false;
   }
-  written_ = std::move(written);
-  version_ = version;
-  state_ = state;
+  if (version == version_) {
+    for (const std::size_t part : parts) earlier_slots_[part].push_back(written_[part].slot);
+    written_ = std::move(written);
+  } else {
+    become(version, state, std::move(written));
+  }
   seats_.settle(parts, *store_);
   return true;
+}
+
+void JoinedEngine::become(Version version, const std::string& state,
+                          std::vector<WrittenPart> written) {
+  version_ = version;
+  state_ = state;
+  written_ = std::move(written);
+  earlier_slots_.assign(seats_.count(), {});
 }
 
 // Calls `prepare` before each attempt: what is to be there then may be lost at any moment.
@@ -236,7 +247,8 @@ Result<void> JoinedEngine::take_tried_parts() {
   for (std::size_t part = 0; part < tried_.size(); ++part) {
     if (tried_[part] == written_[part]) continue;
     SPEEDO_ASSIGN(const bool is_better, is_better_kept(part, tried_[part]));
-    if (is_better) written_[part] = tried_[part];
+    if (is_better) std::swap(written_[part], tried_[part]);
+    earlier_slots_[part].push_back(tried_[part].slot);
   }
   tried_.clear();
   return {};
@@ -253,19 +265,27 @@ Result<bool> JoinedEngine::is_better_kept(std::size_t part, const WrittenPart& t
   return store_->has_part(part_copy_key(part, store_->parts(), weights_key()), info, part, tried);
 }
 
-// In any server: of a version that was put as a whole, copies have slot 0.
-Result<bool> JoinedEngine::is_anywhere(std::size_t part) const {
+// Where a part lies that no merger has, on its server or, as a copy, on the next one. What its
+// earlier mergers have left of this version is back with a server that has gone back.
+Result<bool> JoinedEngine::find_again(std::size_t part) {
   const RecordInfo info = info_of(version_, {});
   const std::string copy = part_copy_key(part, store_->parts(), weights_key());
-  WrittenPart whole = written_[part];
-  whole.slot = 0;
-  SPEEDO_ASSIGN(bool found, store_->has_part(weights_key(), info, part, written_[part]));
-  for (const WrittenPart& written : {written_[part], whole}) {
+  const auto is_at = [&](const std::string& key, std::uint32_t slot) {
+    return store_->has_part(key, info, part, {slot, written_[part].checksums});
+  };
+  std::vector<std::uint32_t> slots{written_[part].slot};
+  slots.insert(slots.end(), earlier_slots_[part].rbegin(), earlier_slots_[part].rend());
+  for (const std::uint32_t slot : slots) {
+    SPEEDO_ASSIGN(bool found, is_at(weights_key(), slot));
     if (!found && setup_.keeps_copies()) {
-      SPEEDO_ASSIGN(found, store_->has_part(copy, info, part, written));
+      SPEEDO_ASSIGN(found, is_at(copy, slot));
     }
+    if (!found) continue;
+    written_[part].slot = slot;
+    return true;
   }
-  return found;
+  // Copies of a version that was put as a whole.
+  return setup_.keeps_copies() ? is_at(copy, 0) : false;
 }
 
 // It may be lost with the server that it lies on, which may be back with one whose parts are where
@@ -281,7 +301,7 @@ Result<void> JoinedEngine::restore_manifest() {
   }
   if (!has_it && is_transient(has_it.error().code)) return has_it.error();
   for (const std::size_t part : seats_.closed_as_known()) {
-    SPEEDO_ASSIGN(const bool found, is_anywhere(part));
+    SPEEDO_ASSIGN(const bool found, find_again(part));
     if (!found) return lost_part(fmt::format("part {} of {}", part + 1, store_->parts()));
   }
   SPEEDO_WARN("the store does not have the manifest of version {}: publishing it again",
@@ -343,9 +363,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
       auto put = put_manifest(next, job.state, round.written);
       seats_.decide(order.id, put.has_value());
       SPEEDO_TRY(put);
-      version_ = next;
-      state_ = job.state;
-      written_ = round.written;
+      become(next, job.state, round.written);
       result.begun_ahead = round.begun_ahead;
       break;
     }

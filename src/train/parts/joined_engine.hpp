@@ -48,7 +48,8 @@ class JoinedEngine : public MergerWork {
   Result<void> open_closed();
   Result<void> open_stage(std::uint32_t stage, const std::string& state);
   Result<void> restore_manifest();
-  Result<bool> is_anywhere(std::size_t part) const;
+  Result<bool> find_again(std::size_t part);
+  void become(Version version, const std::string& state, std::vector<WrittenPart> written);
   Error lost_part(const std::string& what);
   Result<void> take_tried_parts();
   Result<bool> is_better_kept(std::size_t part, const WrittenPart& tried);
@@ -68,6 +69,8 @@ class JoinedEngine : public MergerWork {
   Version version_;
   std::string state_;
   std::vector<WrittenPart> written_;   // what the manifest of this version names
+  // By part: where mergers have written this version before those that `written_` is of.
+  std::vector<std::vector<std::uint32_t>> earlier_slots_;
   // What another manifest of this version names, of parts that were opened anew: the answer to it
   // was lost. Empty: there is none.
   std::vector<WrittenPart> tried_;
