@@ -218,7 +218,8 @@ class Layer {
   // Whether backward() can write the first parameter's gradient instead of adding to it. Valid
   // after reshape().
   virtual bool can_overwrite_gradient() const { return false; }
-  // The next backward() does so, whatever lies there. Requires: can_overwrite_gradient().
+  // The next backward() does so, whatever lies there; of what is behind factors that it leaves
+  // nothing is known. Requires: can_overwrite_gradient().
   virtual void overwrite_gradient() {}
 
   // Data layers: what to read next. Others ignore it.

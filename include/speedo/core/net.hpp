@@ -123,7 +123,8 @@ class Net {
   // order: those of one layer alone, which learn, where that takes less room. None where batches
   // have several shapes. Valid until shapes change.
   std::vector<FactorShape> factor_shapes() const;
-  // From here on it does so for these slots, and for no others; see Layer::leave_factors().
+  // From here on it does so for these slots, and for no others; see Layer::leave_factors(). What
+  // lies behind factors in their slot is not to be looked at.
   // Requires: they are among factor_shapes(); backward() runs once between clear_gradients().
   void leave_factors(std::span<const FactorShape> shapes);
 

@@ -26,9 +26,7 @@ class InnerProductLayer final : public Layer {
   void backward(Tensors tops, const std::vector<bool>& propagate, Tensors bottoms) override;
   std::optional<FactorShape> gradient_factors() const override;
   void leave_factors(bool leaves) override { leaves_factors_ = leaves; }
-  bool can_overwrite_gradient() const override {
-    return parameter_needs_grad(0) && !leaves_factors_;
-  }
+  bool can_overwrite_gradient() const override { return parameter_needs_grad(0); }
   void overwrite_gradient() override { overwrites_ = true; }
 
  private:

@@ -351,9 +351,12 @@ void ProofCluster::watch_unseen(Mastership& mastership, const master_command::St
 // A manifest came after the store had lost its chunks, and the master that wrote it stands still or
 // is dead before it can put them again: there is no other version, and there are no files.
 bool ProofCluster::misses_chunks(const ProofMaster& master) const {
+  if (scenario_.has_weights_in_parts() || master.chosen_files()) return false;
   const std::string manifest = RecordKeys(scenario_.config.job, weights_key()).manifest();
-  return !scenario_.has_weights_in_parts() && !master.chosen_files() &&
-         !record_checker_.is_whole(manifest);
+  // It may have lost the manifest, too, since the master read it.
+  const KvPtr found = get_whole(manifest);
+  servers_.shared_map()->submit(found);
+  return found->error || !record_checker_.is_whole(manifest);
 }
 
 // The record as this master has written it, or nothing.

@@ -24,6 +24,9 @@ namespace {
 
 // The master writes weights and histories for who asks; over a slow network that takes its time.
 constexpr std::chrono::seconds kWholePatience{60};
+// Of so many, gradient, history and weights (3 MiB) stay in caches from one pass over them to the
+// next, and there is work for many threads.
+constexpr std::int64_t kCachedElements = std::int64_t{1} << 18;
 
 class ReplicaUpdate : public WorkerUpdate {
  public:
@@ -82,6 +85,20 @@ class ReplicaUpdate : public WorkerUpdate {
     parts_.learner.put_statistics_change_into_gradients();
     const auto form = [this](std::size_t offset, std::size_t count) { return pack(offset, count); };
     parts_.exchange.begin_contribution(order.run, base, contribution_.count(), form);
+  }
+
+  // Not what lies behind factors.
+  void for_counting(const Bucket& bucket,
+                    const std::function<void(const Bucket&)>& visit) const override {
+    for (const PackedGradient::Piece& piece : contribution_.pieces()) {
+      Bucket common = common_part(piece.arena, bucket);
+      if (common.count == 0) continue;
+      if (piece.factors) {
+        SPEEDO_ASSERT(common == piece.arena);
+        common.count = piece.factors->factor_count();
+      }
+      visit(common);
+    }
   }
 
   // A bucket has whole parameters.
@@ -247,11 +264,19 @@ class ReplicaUpdate : public WorkerUpdate {
     float* const gradients = parts_.learner.gradients().data();
     options_.rule->scale_rate(step.header.rate_scale);
     float* const weights = parts_.learner.weights().data();
-    options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), part, weights,
-                                 gradients);
-    backend.axpby(part.count, 1.0F, gradients + part.offset, 1.0F, weights + part.offset);
-    // The pass that is under way adds to them.
-    backend.fill(part.count, 0.0F, gradients + part.offset);
+    const bool in_blocks = parts_.host.is_direct() && !options_.rule->needs_whole_gradient();
+    const std::int64_t length = in_blocks ? kCachedElements : part.count;
+    for (Bucket block{part.offset, 0}; block.offset < part.end(); block.offset = block.end()) {
+      block.count = std::min(length, part.end() - block.offset);
+      options_.rule->compute_delta(static_cast<std::int64_t>(step.header.iteration), block,
+                                   weights, gradients);
+      backend.axpby(block.count, 1.0F, gradients + block.offset, 1.0F, weights + block.offset);
+    }
+    // The pass that is under way adds to what is not left as factors.
+    for (const PackedGradient::Piece& piece : contribution_.pieces()) {
+      const Bucket added = common_part(piece.arena, part);
+      if (!piece.factors) backend.fill(added.count, 0.0F, gradients + added.offset);
+    }
   }
 
   void finish_step() {

@@ -105,10 +105,12 @@ void TrainerEngine::note_not_finite(const Bucket& bucket) {
 
 void TrainerEngine::step_on(const Bucket& bucket, const TrainMessage& order, std::uint32_t step) {
   const Instant start = platform_.clock().now();
-  if (!learner_->backend().all_finite(bucket.count,
-                                      learner_->gradients().data() + bucket.offset)) {
-    return note_not_finite(bucket);
-  }
+  bool is_finite = true;
+  update_->for_counting(bucket, [&](const Bucket& part) {
+    is_finite = is_finite && learner_->backend().all_finite(
+                                 part.count, learner_->gradients().data() + part.offset);
+  });
+  if (!is_finite) return note_not_finite(bucket);
   update(bucket, order, step);
   learner_->has_updated(platform_.clock().now() - start);
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -53,9 +54,14 @@ class WorkerUpdate {
   // gradients for what is contributed.
   virtual bool applies_last_update() const { return true; }
 
-  // The contribution of the run that began from `base`, in three steps. The last step's gradients
+  // The contribution of the run that began from `base`, in these steps. The last step's gradients
   // are about to be computed:
   virtual void begin_contribution(const TrainMessage& order, std::uint64_t base) = 0;
+  // of a bucket's gradients the ranges that count have to be finite;
+  virtual void for_counting(const Bucket& bucket,
+                            const std::function<void(const Bucket&)>& visit) const {
+    visit(bucket);
+  }
   // its update, or without a rule its gradient, is final in a bucket, and may go out:
   virtual void add(const Bucket& bucket) = 0;
   // and in all buckets. Makes the contribution visible; the version of the weights that it is a
