@@ -181,12 +181,20 @@ Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::st
   return part;
 }
 
-Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile::Part& part,
-                           CheckpointFiles& files) {
+std::string new_suffix_of(const TrainingId& training) {
+  return fmt::format(".new-{:016x}-", training.low);
+}
+
+std::string new_suffix(const record::CheckpointFile& record) {
+  return new_suffix_of(training_of(record)) + std::to_string(rank_of(record));
+}
+
+Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile& record,
+                           const record::CheckpointFile::Part& part, CheckpointFiles& files) {
   const fs::path file = folder / part.name();
   auto checked = check_part(file, part, files);
   if (checked) return file;
-  const fs::path replacement = file.string() + kNewSuffix;
+  const fs::path replacement = file.string() + new_suffix(record);
   if (check_part(replacement, part, files)) return replacement;
   return std::move(checked).error();
 }

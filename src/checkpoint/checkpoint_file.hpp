@@ -52,17 +52,20 @@ std::vector<FoundRecord> find_records(const std::string& prefix,
                                       std::vector<DamagedRecord>* damaged = nullptr,
                                       CheckpointFiles& files = disk_files());
 
-// A checkpoint that replaces one of the same iteration: its files bear this behind their names
-// until its record is written, so that at any moment the record belongs to files that are there.
-inline constexpr const char* kNewSuffix = ".new";
+// What a checkpoint's files bear behind their names until its record is written. No other writer's
+// do, so at any moment the record belongs to files that are there, and that one writer has written.
+std::string new_suffix(const record::CheckpointFile& record);
+// What it begins with in all checkpoints of a training.
+std::string new_suffix_of(const TrainingId& training);
 
 // Size and checksum of `file`, which a record will name `name`. Errors: kNotFound, kData.
 Result<record::CheckpointFile::Part> describe_part(const std::filesystem::path& file,
                                                    std::string name,
                                                    CheckpointFiles& files = disk_files());
-// The file that a record in `folder` names, if it is there as it was written, with kNewSuffix or
-// without. Errors: kNotFound, kCorrupt.
+// The file that is a part of this record in `folder`, if it is there as it was written, with its
+// new_suffix() or without. Errors: kNotFound, kCorrupt.
 Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
+                                        const record::CheckpointFile& record,
                                         const record::CheckpointFile::Part& part,
                                         CheckpointFiles& files = disk_files());
 

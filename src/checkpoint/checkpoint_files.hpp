@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,8 @@ class CheckpointFiles {
   // Errors: kNotFound, kRefused, kData.
   virtual Result<std::uint64_t> size(const std::filesystem::path& file) = 0;
   virtual Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) = 0;
+  // How long ago it was written, by this machine's clock. Errors: as of size().
+  virtual Result<std::chrono::seconds> age(const std::filesystem::path& file) = 0;
   // Errors: kCannotWrite.
   virtual Result<void> write(const std::filesystem::path& file,
                              std::span<const std::byte> bytes) = 0;

@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint_writer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <span>
@@ -13,17 +14,22 @@ namespace speedo {
 
 namespace {
 
+constexpr std::chrono::hours kUnfinishedAge{1};
+
 std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-// The renames that a crash may have left undone.
+// The renames that a crash may have left undone, or that another writer is about to do.
 Result<void> finish_replacement(const std::filesystem::path& folder,
                                 const record::CheckpointFile& record, CheckpointFiles& files) {
   for (const auto* part : parts_of(record)) {
     const std::filesystem::path name = folder / part->name();
-    const auto file = find_part(folder, *part, files);
-    if (file && *file != name) SPEEDO_TRY(files.rename(*file, name));
+    if (!files.size(name.string() + new_suffix(record))) continue;
+    const auto file = find_part(folder, record, *part, files);
+    if (!file || *file == name) continue;
+    auto renamed = files.rename(*file, name);
+    if (!renamed && files.size(*file)) return renamed;
   }
   return {};
 }
@@ -47,10 +53,11 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
   const std::vector<FoundRecord> all = find_records(prefix_, nullptr, disk_);
   for (const FoundRecord& each : all) {
     sequence_ = std::max(sequence_, each.record.sequence());
-    if (training_of(each.record) == training) {
-      rank_min_ = std::max(rank_min_, rank_of(each.record) + 1);
-    }
+    if (training_of(each.record) != training) continue;
+    rank_min_ = std::max(rank_min_, rank_of(each.record) + 1);
+    SPEEDO_TRY(finish_replacement(each.path.parent_path(), each.record, disk_));
   }
+  remove_unfinished();
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
     return training_of(each.record) != training;
   });
@@ -111,6 +118,7 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   if (lacks_room && make_room(record)) written = write_files(parts, record);
   SPEEDO_TRY(written);
   last_iteration_ = iteration;
+  last_rank_ = rank_of(record);
   rotate(record);
   return {};
 }
@@ -126,32 +134,69 @@ Result<void> CheckpointWriter::check_earlier(const record::CheckpointFile& there
                            record.iteration())};
 }
 
+// Another one may have come at any moment, and may have written this iteration.
+Result<void> CheckpointWriter::check_place(const record::CheckpointFile& record) const {
+  const auto there = read_record(record_path(prefix_, record.iteration()), disk_);
+  return there ? check_earlier(*there, record) : Result<void>();
+}
+
 Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
                                            record::CheckpointFile record) {
   remove_unnamed();
   const std::filesystem::path path = record_path(prefix_, record.iteration());
-  const SnapshotWriter::Files names = files_.files(parts.iteration);
-  std::string suffix;
-  if (auto there = read_record(path, disk_)) {
+  if (const auto there = read_record(path, disk_)) {
     SPEEDO_TRY(check_earlier(*there, record));
-    suffix = kNewSuffix;
     SPEEDO_TRY(finish_replacement(path.parent_path(), *there, disk_));
   }
-  const auto snapshot = files_.write(parts.iteration, parts.model, parts.state, suffix);
   unnamed_iteration_ = record.iteration();
+  auto written = write_parts(parts, record);
+  if (written) written = check_place(record);
+  if (written) written = write_record(path, record, disk_);
+  if (written) unnamed_.clear();
+  if (written) written = put_in_place(record);
+  if (!written && written.error().code == ErrorCode::kSuperseded) remove_unnamed();
+  return written;
+}
+
+Result<void> CheckpointWriter::write_parts(const SnapshotParts& parts,
+                                           record::CheckpointFile& record) {
+  const SnapshotWriter::Files names = files_.files(parts.iteration);
+  const std::string suffix = new_suffix(record);
+  auto snapshot = files_.write(parts.iteration, parts.model, parts.state, suffix);
   unnamed_ = files_.written();
-  SPEEDO_TRY(snapshot);
+  if (!snapshot) return keep_weights(names.model, std::move(snapshot).error());
   SPEEDO_ASSIGN(*record.mutable_model(),
                 describe_part(names.model + suffix, file_name(names.model), disk_));
   SPEEDO_ASSIGN(*record.mutable_state(),
                 describe_part(names.state + suffix, file_name(names.state), disk_));
-  SPEEDO_TRY(write_states(parts, suffix, record));
-  SPEEDO_TRY(write_record(path, record, disk_));
-  unnamed_.clear();
-  if (suffix.empty()) return {};
+  return write_states(parts, suffix, record);
+}
+
+// Weights without their state are better than none: they get the name that they are looked for by,
+// where nothing has it.
+Error CheckpointWriter::keep_weights(const std::string& model, Error failed) {
+  if (unnamed_.empty()) return failed;
+  if (!disk_.size(model) && disk_.rename(unnamed_.front(), model)) unnamed_.front() = model;
+  failed.message += " ('" + unnamed_.front() + "', written before, has the weights alone)";
+  return failed;
+}
+
+Result<void> CheckpointWriter::put_in_place(const record::CheckpointFile& record) {
+  const std::string suffix = new_suffix(record);
+  const std::filesystem::path folder =
+      record_path(prefix_, record.iteration()).parent_path();
   for (const auto* part : parts_of(record)) {
-    const std::string name = (path.parent_path() / part->name()).string();
-    SPEEDO_TRY(disk_.rename(name + suffix, name));
+    const std::string name = (folder / part->name()).string();
+    auto placed = check_place(record);
+    if (placed) placed = disk_.rename(name + suffix, name);
+    if (placed) continue;
+    // Who has taken over puts in place what it finds.
+    if (auto place = check_place(record); !place) placed = std::move(place);
+    for (const auto* each : parts_of(record)) {
+      const std::string left = (folder / each->name()).string() + suffix;
+      if (disk_.size(left)) unnamed_.push_back(left);
+    }
+    return placed;
   }
   return {};
 }
@@ -203,7 +248,7 @@ void CheckpointWriter::on_tested(std::uint64_t iteration, const TestScores& scor
   if (iteration != last_iteration_) return;
   const std::filesystem::path path = record_path(prefix_, iteration);
   auto record = read_record(path, disk_);
-  if (!record) return;
+  if (!record || training_of(*record) != training_ || rank_of(*record) != last_rank_) return;
   put_score(score, *record);
   if (auto written = write_record(path, *record, disk_); !written) {
     SPEEDO_WARN("{}", written.error().message);
@@ -240,8 +285,28 @@ bool CheckpointWriter::make_room(const record::CheckpointFile& next) const {
   return true;
 }
 
-// What a write that failed has left. It stays until the next one, as weights without their state
-// are better than none; a record that names it may have been written although that failed.
+// What writers of this training that were killed have left, but for what a record names. One that
+// stands still may still name its files.
+void CheckpointWriter::remove_unfinished() {
+  const std::filesystem::path stem(prefix_);
+  const std::string head = stem.filename().string() + "_iter_";
+  const auto listed = disk_.list(stem.has_parent_path() ? stem.parent_path() : ".");
+  if (!listed) return;
+  for (const std::filesystem::path& file : *listed) {
+    const std::string name = file.filename().string();
+    if (!name.starts_with(head) || name.find(new_suffix_of(training_)) == std::string::npos) {
+      continue;
+    }
+    const auto age = disk_.age(file);
+    if (!age || *age < kUnfinishedAge) continue;
+    if (const auto removed = disk_.remove(file); !removed) {
+      SPEEDO_WARN("Of a snapshot that was never finished {}", removed.error().message);
+    }
+  }
+}
+
+// What a write that failed has left, which stays until the next one; a record that names it may
+// have been written although that failed.
 void CheckpointWriter::remove_unnamed() {
   const std::vector<std::string> files = std::exchange(unnamed_, {});
   if (files.empty()) return;
@@ -249,7 +314,8 @@ void CheckpointWriter::remove_unnamed() {
   std::set<std::filesystem::path> named;
   if (const auto record = read_record(path, disk_)) {
     for (const auto* part : parts_of(*record)) {
-      if (auto file = find_part(path.parent_path(), *part, disk_)) named.insert(*std::move(file));
+      auto file = find_part(path.parent_path(), *record, *part, disk_);
+      if (file) named.insert(*std::move(file));
     }
   }
   for (const std::string& file : files) {

@@ -20,7 +20,8 @@ namespace speedo {
 
 // Writes a cluster's checkpoints: Caffe's two files, then the record that makes them a checkpoint,
 // then removes older ones. After a crash between any two steps the newest checkpoint is whole: this
-// one or the one before, even if both are of the same iteration. Files of other trainings under the
+// one or the one before, even if both are of the same iteration; and what several writers of a
+// training write at the same time is never mixed. Files of other trainings under the
 // same prefix stay, but for those of an iteration that this one writes. One that fails leaves what
 // it has written until the next one.
 // Thread safety: all methods from any thread.
@@ -54,7 +55,11 @@ class CheckpointWriter {
   };
   Result<void> check_earlier(const record::CheckpointFile& there,
                              const record::CheckpointFile& record) const;
+  Result<void> check_place(const record::CheckpointFile& record) const;
   Result<void> write_files(const SnapshotParts& parts, record::CheckpointFile record);
+  Result<void> write_parts(const SnapshotParts& parts, record::CheckpointFile& record);
+  Error keep_weights(const std::string& model, Error failed);
+  Result<void> put_in_place(const record::CheckpointFile& record);
   Result<void> write_states(const SnapshotParts& parts, const std::string& suffix,
                             record::CheckpointFile& record);
   // Apart from this writer's own checkpoints, but of the same training.
@@ -63,6 +68,7 @@ class CheckpointWriter {
   void rotate(const record::CheckpointFile& newest) const;
   bool make_room(const record::CheckpointFile& next) const;
   void remove_unnamed();
+  void remove_unfinished();
   std::uint64_t next_sequence();
 
   const caffe::SolverParameter solver_;
@@ -78,7 +84,7 @@ class CheckpointWriter {
   std::uint64_t rank_min_ = 0;             // above what its training had when this began
   bool warned_of_other_ = false;
   std::map<std::uint64_t, Score> scores_;  // of tests since the last checkpoint
-  std::uint64_t last_iteration_ = 0;       // of the last checkpoint
+  std::uint64_t last_iteration_ = 0, last_rank_ = 0;  // of the last checkpoint
   std::uint64_t unnamed_iteration_ = 0;
   std::vector<std::string> unnamed_;       // files of this iteration that no record names
 };

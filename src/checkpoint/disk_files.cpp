@@ -21,6 +21,13 @@ class DiskFiles : public CheckpointFiles {
     if (!code) return std::uint64_t{bytes};
     return Error{ErrorCode::kNotFound, "'" + file.string() + "': " + code.message()};
   }
+  Result<std::chrono::seconds> age(const std::filesystem::path& file) override {
+    std::error_code code;
+    const auto written = std::filesystem::last_write_time(file, code);
+    if (code) return Error{ErrorCode::kNotFound, "'" + file.string() + "': " + code.message()};
+    const auto now = std::filesystem::file_time_type::clock::now();
+    return std::chrono::duration_cast<std::chrono::seconds>(now - written);
+  }
   Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) override {
     return read_file(file, bytes_max);
   }

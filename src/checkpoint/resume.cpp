@@ -24,7 +24,8 @@ constexpr std::size_t kStateBytesMax = std::size_t{1} << 34U;  // of a worker
 Result<SavedStates> find_states(const FoundRecord& found, CheckpointFiles& files) {
   std::vector<fs::path> paths;
   for (const record::CheckpointFile::Part& part : found.record.worker()) {
-    SPEEDO_ASSIGN(fs::path path, find_part(found.path.parent_path(), part, files));
+    SPEEDO_ASSIGN(fs::path path, find_part(found.path.parent_path(), found.record,
+                                            part, files));
     paths.push_back(std::move(path));
   }
   const TrainingId training = training_of(found.record);
@@ -49,8 +50,9 @@ Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                              CheckpointFiles& files) {
   SPEEDO_TRY(check_owner(found, owner));
   const fs::path folder = found.path.parent_path();
-  SPEEDO_ASSIGN(const fs::path model, find_part(folder, found.record.model(), files));
-  SPEEDO_ASSIGN(const fs::path state, find_part(folder, found.record.state(), files));
+  const record::CheckpointFile& record = found.record;
+  SPEEDO_ASSIGN(const fs::path model, find_part(folder, record, record.model(), files));
+  SPEEDO_ASSIGN(const fs::path state, find_part(folder, record, record.state(), files));
   SavedCheckpoint saved;
   SPEEDO_ASSIGN(saved.model, files.read_model(model));
   SPEEDO_ASSIGN(saved.state, files.read_state(state));

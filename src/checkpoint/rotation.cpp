@@ -16,7 +16,7 @@ namespace {
 bool is_whole(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
   return std::ranges::all_of(parts_of(found.record), [&](const auto* part) {
-    return find_part(folder, *part, files).has_value();
+    return find_part(folder, found.record, *part, files).has_value();
   });
 }
 
@@ -48,7 +48,7 @@ bool remove_file(const fs::path& file, CheckpointFiles& files) {
 bool remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
   const fs::path folder = found.path.parent_path();
   for (const auto* part : parts_of(found.record)) {
-    if (auto file = find_part(folder, *part, files)) {
+    if (auto file = find_part(folder, found.record, *part, files)) {
       remove_file(*file, files);
     } else if (files.size(folder / part->name())) {
       SPEEDO_WARN("'{}' stays: it is not as its checkpoint was written",

@@ -25,11 +25,7 @@ Result<void> SnapshotWriter::write(std::int64_t iteration, const caffe::NetParam
   written_.push_back(names.model + suffix);
   state.set_learned_net(names.model);
   SPEEDO_INFO("Snapshotting solver state to {} file {}", format, names.state);
-  if (auto written = disk_.write_state(names.state + suffix, state, format_); !written) {
-    Error error = std::move(written).error();
-    error.message += " ('" + names.model + suffix + "', written before, has the weights alone)";
-    return error;
-  }
+  SPEEDO_TRY(disk_.write_state(names.state + suffix, state, format_));
   written_.push_back(names.state + suffix);
   last_model_ = names.model;
   return {};

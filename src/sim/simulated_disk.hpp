@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -47,6 +48,10 @@ class ProcessFiles : public CheckpointFiles {
 
   Result<std::vector<std::filesystem::path>> list(const std::filesystem::path& folder) override;
   Result<std::uint64_t> size(const std::filesystem::path& file) override;
+  // Nothing lies there for long.
+  Result<std::chrono::seconds> age(const std::filesystem::path&) override {
+    return std::chrono::seconds(0);
+  }
   Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) override;
   Result<void> write(const std::filesystem::path& file, std::span<const std::byte> bytes) override;
   Result<void> rename(const std::filesystem::path& from, const std::filesystem::path& to) override;

@@ -28,6 +28,7 @@ class SmallDisk : public CheckpointFiles {
     return disk_.list(folder);
   }
   Result<std::uint64_t> size(const fs::path& file) override { return disk_.size(file); }
+  Result<std::chrono::seconds> age(const fs::path& file) override { return disk_.age(file); }
   Result<std::string> read(const fs::path& file, std::size_t bytes_max) override {
     return disk_.read(file, bytes_max);
   }

@@ -455,13 +455,14 @@ TEST_CASE("A crash between two steps leaves a checkpoint to go on from") {
   SECTION("while one of the same iteration is replaced") {
     const std::string model = content(place.file(2, ".caffemodel"));
     const std::string state = content(place.file(2, ".solverstate"));
-    overwrite(place.file(2, ".caffemodel.new"), "half");
+    const std::string fresh = ".caffemodel" + new_suffix(*read_record(place.file(2, ".speedo")));
+    overwrite(place.file(2, fresh), "half");
     CHECK(place.newest_iteration() == 2);
     write(writer, 2, 0.25F);
     const std::string new_model = content(place.file(2, ".caffemodel"));
     REQUIRE(new_model != model);
     // As if the files had not been renamed yet.
-    fs::rename(place.file(2, ".caffemodel"), place.file(2, ".caffemodel.new"));
+    fs::rename(place.file(2, ".caffemodel"), place.file(2, fresh));
     overwrite(place.file(2, ".caffemodel"), model);
     REQUIRE(place.newest());
     CHECK(place.newest()->model.layer(0).blobs(0).data(0) == 0.25F);

@@ -21,12 +21,12 @@ void read_checkpoint_folder(const std::string& text) {
   SPEEDO_ASSERT(write_file_atomically(path, bytes));
   SPEEDO_ASSERT(write_file_atomically(folder / "m", bytes));
   const auto part = describe_part(folder / "m", "m");
-  SPEEDO_ASSERT(part && find_part(folder.path(), *part));
+  SPEEDO_ASSERT(part && find_part(folder.path(), {}, *part));
   SPEEDO_ASSERT(!read_training_file(training_file(prefix, "job")));
   std::vector<DamagedRecord> damaged;
   for (const FoundRecord& found : find_records(prefix, &damaged)) {
     for (const auto* each : parts_of(found.record)) {
-      static_cast<void>(find_part(folder.path(), *each));
+      static_cast<void>(find_part(folder.path(), found.record, *each));
     }
     // Of another net, of another job, and as it was written.
     CheckpointOwner owner{.job = found.record.job(), .model = {1, 2}, .solver_type = "Adam"};
@@ -43,7 +43,7 @@ void read_checkpoint_record(const MemoryFile& file) {
   const FoundRecord found{file.path(), *record};
   const CheckpointOwner owner{.job = "job", .model = model_of(*record), .solver_type = "SGD"};
   static_cast<void>(check_owner(found, owner));
-  static_cast<void>(find_part("/nonexistent", record->model()));
+  static_cast<void>(find_part("/nonexistent", *record, record->model()));
   training_of(*record);
 }
 

@@ -9,6 +9,7 @@
 #include <speedo/store/parameter_store.hpp>
 
 #include "base/parse_number.hpp"
+#include "checkpoint/checkpoint_file.hpp"
 #include "speedo.pb.h"
 #include "store/record_codec.hpp"
 
@@ -39,9 +40,10 @@ std::string show_place(const std::optional<StartPlace>& place) {
 }  // namespace
 
 // As the record says that it was written, perhaps not renamed yet.
-bool StartChecker::has_part(const record::CheckpointFile::Part& part) const {
+bool StartChecker::has_part(const record::CheckpointFile& record,
+                            const record::CheckpointFile::Part& part) const {
   const auto folder = std::filesystem::path(setting_.prefix).parent_path();
-  for (const std::string& name : {part.name(), part.name() + ".new"}) {
+  for (const std::string& name : {part.name(), part.name() + new_suffix(record)}) {
     const auto found = setting_.disk.files().find(folder / name);
     if (found == setting_.disk.files().end()) continue;
     const auto bytes = std::as_bytes(std::span(found->second.bytes));
@@ -59,7 +61,8 @@ std::optional<StartChecker::Place> StartChecker::newest_file(
     if (!record.ParseFromString(file.bytes.substr(kRecordHeadBytes))) continue;
     const auto place = place_of(record.session());
     if (!place || (training && place->training != *training)) continue;
-    if (has_part(record.model()) && has_part(record.state())) take_newer(place, newest);
+    const bool is_whole = has_part(record, record.model()) && has_part(record, record.state());
+    if (is_whole) take_newer(place, newest);
   }
   return newest;
 }

@@ -52,7 +52,8 @@ class StartChecker {
  private:
   // The training, or any.
   std::optional<Place> newest_file(const std::optional<TrainingId>& training) const;
-  bool has_part(const record::CheckpointFile::Part& part) const;
+  bool has_part(const record::CheckpointFile& record,
+                const record::CheckpointFile::Part& part) const;
   std::optional<TrainingId> noted() const;
   struct Stored {
     Place place;

@@ -1,0 +1,176 @@
+// Two masters of one training that write the same checkpoint: one that stood still and goes on does
+// not know yet that the other one has the job.
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/resume.hpp"
+#include "support/catch.hpp"
+#include "support/temp_dir.hpp"
+
+namespace speedo {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Format = caffe::SolverParameter::SnapshotFormat;
+
+// This machine's files, of a process that stands still once before a change of them.
+class PausingFiles : public CheckpointFiles {
+ public:
+  Result<std::vector<fs::path>> list(const fs::path& folder) override {
+    return disk_.list(folder);
+  }
+  Result<std::uint64_t> size(const fs::path& file) override { return disk_.size(file); }
+  Result<std::chrono::seconds> age(const fs::path& file) override { return disk_.age(file); }
+  Result<std::string> read(const fs::path& file, std::size_t bytes_max) override {
+    return disk_.read(file, bytes_max);
+  }
+  Result<void> write(const fs::path& file, std::span<const std::byte> bytes) override {
+    step();
+    return disk_.write(file, bytes);
+  }
+  Result<void> rename(const fs::path& from, const fs::path& to) override {
+    step();
+    return disk_.rename(from, to);
+  }
+  Result<void> remove(const fs::path& file) override {
+    step();
+    return disk_.remove(file);
+  }
+  Result<void> check_writable(const std::string& prefix) override {
+    return disk_.check_writable(prefix);
+  }
+  void sweep(const std::string& beginning) override { disk_.sweep(beginning); }
+  Result<caffe::NetParameter> read_model(const fs::path& file) override {
+    return disk_.read_model(file);
+  }
+  Result<caffe::SolverState> read_state(const fs::path& file) override {
+    return disk_.read_state(file);
+  }
+  Result<void> write_model(const fs::path& file, const caffe::NetParameter& net,
+                           Format format) override {
+    step();
+    return disk_.write_model(file, net, format);
+  }
+  Result<void> write_state(const fs::path& file, const caffe::SolverState& state,
+                           Format format) override {
+    step();
+    return disk_.write_state(file, state, format);
+  }
+
+  // Before the change after so many.
+  void pause(int steps, std::function<void()> meanwhile) {
+    left_ = steps;
+    meanwhile_ = std::move(meanwhile);
+  }
+
+ private:
+  void step() {
+    if (meanwhile_ && left_-- == 0) std::exchange(meanwhile_, nullptr)();
+  }
+
+  int left_ = 0;
+  std::function<void()> meanwhile_;
+  CheckpointFiles& disk_ = disk_files();
+};
+
+struct Masters {
+  static constexpr TrainingId kTraining{1, 7};
+  TempDir folder;
+  caffe::SolverParameter solver;
+  PausingFiles files;
+  std::unique_ptr<CheckpointWriter> earlier;
+
+  Masters() {
+    solver.set_snapshot_prefix((folder / "net").string());
+    earlier = writer(files);
+  }
+  std::unique_ptr<CheckpointWriter> writer(CheckpointFiles& disk) const {
+    auto made = std::make_unique<CheckpointWriter>(solver, "job", RotationRules{}, disk);
+    REQUIRE(made->begin(kTraining));
+    return made;
+  }
+  // `value`: of all weights and histories.
+  static Result<void> write(CheckpointWriter& writer, std::uint64_t term, std::int64_t iteration,
+                            float value) {
+    record::Session session;
+    session.set_stage_count(1);
+    session.set_term(term);
+    caffe::NetParameter net;
+    net.add_layer()->add_blobs()->add_data(value);
+    caffe::SolverState state;
+    state.set_iter(static_cast<std::int32_t>(iteration));
+    state.add_history()->add_data(value);
+    return writer.write({iteration, net, state, session.SerializeAsString(), Digest{1, 2}});
+  }
+  bool has_unfinished() const {
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().filename().string().find(".new-") != std::string::npos) return true;
+    }
+    return false;
+  }
+};
+
+TEST_CASE("A master that stands still in a checkpoint never mixes its files with its successor's") {
+  const bool replaces = GENERATE(false, true);
+  int paused = 0, given_up = 0;
+  for (int steps = 0;; ++steps) {
+    CAPTURE(replaces, steps);
+    Masters masters;
+    REQUIRE(Masters::write(*masters.earlier, 5, 10, 0.5F));
+    if (replaces) REQUIRE(Masters::write(*masters.earlier, 5, 20, 0.75F));
+    bool was_there = false;
+    masters.files.pause(steps, [&] {
+      was_there = true;
+      const auto later = masters.writer(disk_files());
+      REQUIRE(Masters::write(*later, 8, 20, 2.0F));
+    });
+    const auto written = Masters::write(*masters.earlier, 5, 20, 1.0F);
+    if (!was_there) break;
+    ++paused;
+    const auto saved = newest_checkpoint((masters.folder / "net").string(),
+                                         {"job", Digest{1, 2}}, Masters::kTraining);
+    REQUIRE(saved);
+    CHECK(saved->record.iteration() == 20);
+    const float weights = saved->model.layer(0).blobs(0).data(0);
+    CHECK(weights == saved->state.history(0).data(0));
+    CHECK_FALSE(masters.has_unfinished());
+    if (written) continue;
+    ++given_up;
+    INFO(written.error().message);
+    CHECK(written.error().code == ErrorCode::kSuperseded);
+    CHECK(weights == 2.0F);
+  }
+  // Two files, the record and two renames.
+  CHECK(paused == 5);
+  CHECK(given_up == 4);
+}
+
+TEST_CASE("What a killed master has not finished goes, or gets its name, when the next one begins") {
+  Masters masters;
+  REQUIRE(Masters::write(*masters.earlier, 5, 10, 1.0F));
+  const auto record = read_record(record_path((masters.folder / "net").string(), 10));
+  REQUIRE(record);
+  const fs::path model = masters.folder / "net_iter_10.caffemodel";
+  const fs::path unfinished = masters.folder / ("net_iter_20.caffemodel" + new_suffix(*record));
+  const fs::path other = masters.folder / "net_iter_20.caffemodel.new-0000000000000009-5";
+  const fs::path fresh = masters.folder / ("net_iter_30.caffemodel" + new_suffix(*record));
+  fs::copy_file(model, unfinished);
+  fs::copy_file(model, fresh);
+  fs::copy_file(model, other);
+  for (const fs::path& file : {unfinished, other}) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  fs::rename(model, model.string() + new_suffix(*record));
+  masters.writer(disk_files());
+  CHECK(fs::exists(model));
+  CHECK_FALSE(fs::exists(unfinished));
+  CHECK(fs::exists(fresh));  // its writer may only stand still
+  CHECK(fs::exists(other));  // of another training, which may be at work
+}
+
+}  // namespace
+}  // namespace speedo
