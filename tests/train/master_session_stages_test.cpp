@@ -68,6 +68,39 @@ TEST_CASE("a stage ends with its iterations: runs under way are merged, then the
   CHECK(master.last_merge.stage == 1);
 }
 
+TEST_CASE("what is merged while a stage ends counts as the next one's, which ends no later") {
+  Draining master(staged(2, {stage("async", 1), stage("sync", 2)}));
+  master.trained(6, 1, 1);
+  CHECK(master.merged(1, 2) == "enter 1");
+  CHECK(master.session.progress().stage_start == 1);
+  master.entered(3);
+  master.trained(5, 0, 2);
+  CHECK(master.trained(6, 1, 3) == "mean 2 it 2: 0.2 1.3");
+  CHECK(master.merged(2, 4) == "enter 0");
+  CHECK(master.session.progress().iteration == 3);
+  CHECK(master.noted("stage 0 (async) begins at iteration 3"));
+}
+
+TEST_CASE("a stage of which nothing is left is left out, and that is said") {
+  Draining master(staged(2, {stage("async", 1), stage("sync", 1), stage("ssp", 10)}));
+  master.trained(6, 1, 1);
+  CHECK(master.merged(1, 2) == "enter 2");
+  CHECK(master.noted("a stage is left out"));
+  CHECK(master.noted("stage 2 (ssp) begins at iteration 2"));
+}
+
+TEST_CASE("a state saved while a stage ends goes on where the job itself would") {
+  const MasterConfig config = staged(2, {stage("async", 1), stage("sync", 2), stage("ssp", 10)});
+  Draining old(config);
+  old.trained(6, 1, 1);
+  const std::string state = old.last_merge.state;
+  old.merged(1, 2);
+  MasterDriver master(config);
+  REQUIRE(master.session.restore(state));
+  CHECK(master.session.progress().stage == old.session.progress().stage);
+  CHECK(master.session.progress().stage_start == old.session.progress().stage_start);
+}
+
 TEST_CASE("stages repeat until the last iteration of the job") {
   MasterConfig config = staged(1, {stage("sync", 1), stage("async", 2)});
   config.max_iteration = 5;

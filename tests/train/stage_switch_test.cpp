@@ -25,19 +25,37 @@ TEST_CASE("stages are drained, entered and repeated, each for its iterations") {
   REQUIRE(stage.is_over(3));
   stage.drain(3);
   CHECK(stage.is_draining());
-  stage.enter(4);  // one more was merged while it drained
+  CHECK(stage.enter(4) == 0);  // one more was merged while it drained
   CHECK(stage.is_entering());
   CHECK(stage.index() == 1);
-  CHECK(stage.start() == 4);
+  CHECK(stage.start() == 3);
   stage.entered();
   CHECK(stage.is_training());
   CHECK(!stage.trains_in_rounds());
-  CHECK(!stage.is_over(8));
-  stage.drain(9);
-  stage.enter(9);
+  CHECK(!stage.is_over(7));
+  stage.drain(8);
+  CHECK(stage.enter(8) == 0);
   stage.entered();
   CHECK(stage.number() == 2);
   CHECK(stage.index() == 0);
+}
+
+TEST_CASE("a stage whose iterations were merged while the one before drained is left out") {
+  const auto stages = three_then_five();
+  const auto entered_at = [&](std::uint64_t iteration) {
+    StageSwitch stage(stages, 0);
+    stage.drain(3);
+    const std::uint64_t left_out = stage.enter(iteration);
+    const StageSwitch begun(stages, iteration);
+    CHECK(stage.number() == begun.number());
+    CHECK(stage.start() == begun.start());
+    return std::pair(left_out, stage.start());
+  };
+  CHECK(entered_at(7) == std::pair<std::uint64_t, std::uint64_t>(0, 3));
+  CHECK(entered_at(8) == std::pair<std::uint64_t, std::uint64_t>(1, 8));
+  CHECK(entered_at(10) == std::pair<std::uint64_t, std::uint64_t>(1, 8));
+  CHECK(entered_at(11) == std::pair<std::uint64_t, std::uint64_t>(2, 11));
+  CHECK(entered_at(83) == std::pair<std::uint64_t, std::uint64_t>(20, 83));
 }
 
 TEST_CASE("a training that begins later has the stages before behind it") {
@@ -70,10 +88,17 @@ TEST_CASE("a restored stage goes on, or gives way to the next one if it has had 
   CHECK(goes_on.index() == 1);
   CHECK(goes_on.start() == 20);
   StageSwitch over(stages, 0);
-  CHECK(over.restore(3, 20, 25));
+  CHECK(over.restore(3, 20, 27));
   CHECK(over.number() == 4);
   CHECK(over.index() == 0);
   CHECK(over.start() == 25);
+  StageSwitch left_out(stages, 0);
+  CHECK(left_out.restore(3, 20, 28));
+  CHECK(left_out.number() == 5);
+  CHECK(left_out.start() == 28);
+  StageSwitch damaged(stages, 0);
+  CHECK(damaged.restore(3, 20, std::uint64_t{1} << 62U));
+  CHECK(!damaged.is_over(std::uint64_t{1} << 62U));
 }
 
 TEST_CASE("the rate follows the live workers and the iterations of the stage") {

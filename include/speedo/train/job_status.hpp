@@ -37,7 +37,7 @@ struct MasterProgress {
   std::optional<float> accuracy, test_loss;
   std::uint64_t quarantined = 0;            // workers kept out because their host flaps
   std::uint32_t stage = 0;              // index of the one that trains
-  std::uint64_t stage_start = 0;        // iteration at which it began
+  std::uint64_t stage_start = 0;        // iteration from which it counts; it may have begun later
   std::uint64_t term = 0;              // of this master
   bool training = false;
   bool paused = false;                  // fewer workers than workers_min

@@ -213,7 +213,7 @@ class MasterSession {
   std::string save() const;
   // Goes on from it, with any number of workers; before the first event. The state's iteration and
   // data position replace those of the configuration; a stage that had all its iterations is over,
-  // so progress().stage may be the one after the state's. Errors: kCorrupt, kMismatch (other
+  // so progress().stage may be one after the state's. Errors: kCorrupt, kMismatch (other
   // stages); nothing changed.
   Result<void> restore(std::string_view state);
   MasterCommands on(const MasterEvent& event);

@@ -23,7 +23,9 @@ struct Schedule {
   bool weight_by_staleness = false;
   LrScaling lr_scaling = LrScaling::kNone;
   std::uint64_t lr_warmup = 0;     // iterations over which the scale grows from 1
-  std::uint64_t iterations = 0;    // of the stage; 0: to the end of the job
+  // Of the stage, with those merged while the stage before came to its end; 0: to the end of the
+  // job.
+  std::uint64_t iterations = 0;
   std::optional<std::uint64_t> test_interval;  // instead of the job's, while the stage lasts
 };
 

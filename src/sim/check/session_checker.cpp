@@ -23,10 +23,7 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::string_view stat
     go_on_from(state);
     return;
   }
-  while (is_stage_over()) {
-    stage_start_ += config_.stages[stage_].iterations;
-    stage_ = next_stage();
-  }
+  leave_stages_that_are_over();
 }
 
 void SessionChecker::go_on_from(std::string_view bytes) {
@@ -40,10 +37,7 @@ void SessionChecker::go_on_from(std::string_view bytes) {
   merged_contributions_ = state.contributions();
   stage_ = static_cast<std::uint32_t>(state.stage() % config_.stages.size());
   stage_start_ = state.stage_start();
-  if (is_stage_over()) {
-    stage_ = next_stage();
-    stage_start_ = iteration_;
-  }
+  leave_stages_that_are_over();
   shards_.go_on_from(state);
   for (const record::Session::Told& each : state.told()) told_before_.insert(each.run());
 }
@@ -53,8 +47,11 @@ bool SessionChecker::is_stage_over() const {
   return iterations != 0 && iteration_ - stage_start_ >= iterations;
 }
 
-std::uint32_t SessionChecker::next_stage() const {
-  return static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
+void SessionChecker::leave_stages_that_are_over() {
+  while (is_stage_over()) {
+    stage_start_ += config_.stages[stage_].iterations;
+    stage_ = static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
+  }
 }
 
 SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
@@ -353,10 +350,9 @@ void SessionChecker::obey(const master_command::EnterStage& c) {
                                                  "a new stage while a worker runs");
   expect(kJobs, c.stage < config_.stages.size(), "an unknown stage");
   expect(kJobs, is_stage_over(), "a stage is left before its end");
-  expect(kJobs, c.stage == next_stage(), "another stage than the next");
   entering_ = true;
-  stage_ = c.stage;
-  stage_start_ = iteration_;
+  leave_stages_that_are_over();
+  expect(kJobs, c.stage == stage_, "another stage than the next that has iterations left");
   // What a stage leaves behind unmerged is dropped.
   for (const auto& [run, each] : contributions_) shards_.used(each.shards);
   contributions_.clear();

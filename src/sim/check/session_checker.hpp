@@ -65,7 +65,7 @@ class SessionChecker {
   Incarnation* incarnation_of(PeerId peer, std::uint64_t worker);
   void end_incarnation(PeerId peer);
   bool is_stage_over() const;
-  std::uint32_t next_stage() const;
+  void leave_stages_that_are_over();
 
   template <class Event>
   void note(const Event&) {}

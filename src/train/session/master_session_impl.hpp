@@ -121,6 +121,7 @@ struct MasterSession::Impl {
   bool is_astray(const TrainedMessage& message) const;
   void part_from(WorkerId id, std::uint64_t version);
   bool drained() const;
+  void note_left_out(std::uint64_t stages);
   bool enter_next_stage();  // false: something has to be waited for
   void begin_stage();
 

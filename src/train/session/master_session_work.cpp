@@ -280,13 +280,22 @@ bool MasterSession::Impl::enter_next_stage() {
     figures_.dropped(each.worker);
   }
   members_.strategy_is_new();
-  stages_.enter(iteration());
+  note_left_out(stages_.enter(iteration()));
   jobs_.set_test_interval(test_interval());
   strategy_ = make_(schedule().strategy).value();
   out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index(),
             schedule().strategy.name, iteration());
   out_.add(master_command::EnterStage{stages_.index(), save(nullptr)});
   return true;
+}
+
+void MasterSession::Impl::note_left_out(std::uint64_t stages) {
+  if (stages == 0) return;
+  out_.note(true,
+            "{} left out: the runs under way at the end of the stage before had all its "
+            "iterations; a stage that is to take place needs more iterations than there are "
+            "workers",
+            stages == 1 ? "a stage is" : fmt::format("{} stages are", stages));
 }
 
 void MasterSession::Impl::handle(const master_event::StageEntered& event) {

@@ -9,14 +9,7 @@ namespace speedo {
 StageSwitch::StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration)
     : stages_(stages) {
   SPEEDO_ASSERT(!stages.empty());
-  if (const std::uint64_t cycle = cycle_of(stages); cycle > 0) {
-    number_ = iteration / cycle * stages.size();
-    start_ = iteration / cycle * cycle;
-  }
-  while (is_over(iteration)) {
-    start_ += schedule().iterations;
-    number_ += 1;
-  }
+  leave_stages_that_are_over(iteration);
 }
 
 std::uint64_t StageSwitch::cycle_of(const std::vector<Schedule>& stages) {
@@ -34,9 +27,22 @@ bool StageSwitch::restore(std::uint64_t number, std::uint64_t start, std::uint64
   number_ = number;
   start_ = start;
   if (!is_over(iteration)) return false;
-  number_ += 1;
-  start_ = iteration;
+  leave_stages_that_are_over(iteration);
   return true;
+}
+
+// Whole cycles in one step: a damaged state may have any iteration.
+void StageSwitch::leave_stages_that_are_over(std::uint64_t iteration) {
+  SPEEDO_ASSERT(iteration >= start_);
+  if (const std::uint64_t cycle = cycle_of(stages_); cycle > 0) {
+    const std::uint64_t cycles = (iteration - start_) / cycle;
+    number_ += cycles * stages_.size();
+    start_ += cycles * cycle;
+  }
+  while (is_over(iteration)) {
+    start_ += schedule().iterations;
+    number_ += 1;
+  }
 }
 
 bool StageSwitch::trains_in_rounds() const {
@@ -61,11 +67,13 @@ void StageSwitch::drain(std::uint64_t iteration) {
   step_ = Step::kDraining;
 }
 
-void StageSwitch::enter(std::uint64_t iteration) {
+std::uint64_t StageSwitch::enter(std::uint64_t iteration) {
   SPEEDO_ASSERT(is_draining());
+  SPEEDO_ASSERT(is_over(iteration));
   step_ = Step::kEntering;
-  number_ += 1;
-  start_ = iteration;
+  const std::uint64_t first = number_ + 1;
+  leave_stages_that_are_over(iteration);
+  return number_ - first;
 }
 
 void StageSwitch::entered() {

@@ -10,9 +10,12 @@ namespace speedo {
 
 // Which stage of the job trains, and the way from one stage to the next: when its iterations are
 // merged no new run starts and those under way are waited for (draining); then the shell makes
-// ready for the next stage (entering).
+// ready for the next stage (entering). What is merged while a stage drains is of the stages after
+// it, which begin later for it and end no later; one of which nothing is left is left out.
 //
-// Invariant: a stage that trains or drains has begun at start() <= the iteration.
+// Invariant: a stage starts where the one before it should have ended, so that the stage follows
+// from the iteration alone. One that trains has iterations left.
+// Invariant: a stage that trains or drains has start() <= the iteration.
 // Thread safety: one thread.
 class StageSwitch {
  public:
@@ -22,11 +25,10 @@ class StageSwitch {
   static std::uint64_t cycle_of(const std::vector<Schedule>& stages);
 
   // Stages follow each other, and are repeated; `stages` outlives it, at least one. A training that
-  // begins at an iteration above 0 has the stages of those before behind it, each as long as it
-  // should be.
+  // begins at an iteration above 0 has the stages of those before behind it.
   StageSwitch(const std::vector<Schedule>& stages, std::uint64_t iteration);
-  // Goes on in the stage of this number, which began at `start`, or in the next one if it has had
-  // its iterations: then nothing is left to drain. Whether it is the next one.
+  // Goes on in the stage of this number, which starts at `start`, or in the next one that has
+  // iterations left if it has none: then nothing is left to drain. Whether it is another one.
   bool restore(std::uint64_t number, std::uint64_t start, std::uint64_t iteration);
 
   std::uint64_t number() const { return number_; }  // counted on when stages repeat
@@ -44,12 +46,15 @@ class StageSwitch {
   // The iterations of the stage are merged.
   bool is_over(std::uint64_t iteration) const;
   void drain(std::uint64_t iteration);  // requires: training, and over
-  void enter(std::uint64_t iteration);  // requires: draining
-  void entered();                       // or failed; requires: entering
+  // How many stages are left out. Requires: draining.
+  std::uint64_t enter(std::uint64_t iteration);
+  void entered();  // or failed; requires: entering
 
   void show(MasterProgress& progress) const;
 
  private:
+  void leave_stages_that_are_over(std::uint64_t iteration);
+
   const std::vector<Schedule>& stages_;
   std::uint64_t number_ = 0;
   std::uint64_t start_ = 0;
