@@ -19,14 +19,23 @@ struct Implied {
   const char* strategy;
 };
 
+// As " (speedo.toml:3:1)", of a flag that the command line does not give.
+std::string origin(const ScheduleFlags& flags, const std::string& name) {
+  const auto found = flags.origins.find(name);
+  return found == flags.origins.end() ? "" : " (" + found->second + ")";
+}
+
 std::vector<Implied> implied_strategies(const ScheduleFlags& flags) {
   std::vector<Implied> all;
-  if (flags.sync) all.push_back({"--sync", "sync"});
-  if (flags.max_advance) all.push_back({"--max-advance", "partial-sync"});
-  if (flags.staleness) all.push_back({"--staleness", "ssp"});
-  if (flags.weedout) all.push_back({"--weedout (--drop)", "weedout"});
-  if (!flags.groups.empty()) all.push_back({"--groups", "grouping"});
-  if (flags.regroup_interval) all.push_back({"--regroup-interval", "grouping"});
+  const auto add = [&](const std::string& name, const char* strategy, const char* alias = "") {
+    all.push_back({"--" + name + alias + origin(flags, name), strategy});
+  };
+  if (flags.sync) add("sync", "sync");
+  if (flags.max_advance) add("max-advance", "partial-sync");
+  if (flags.staleness) add("staleness", "ssp");
+  if (flags.weedout) add("weedout", "weedout", " (--drop)");
+  if (!flags.groups.empty()) add("groups", "grouping");
+  if (flags.regroup_interval) add("regroup-interval", "grouping");
   return all;
 }
 
@@ -43,6 +52,12 @@ Error unknown_strategy(const std::string& name) {
   return usage_error("--strategy " + name + ": " + (made ? "unknown" : made.error().message));
 }
 
+// The way out that a command line has, if it is not what gives the switch.
+std::string taken_back(const ScheduleFlags& flags) {
+  const bool is_elsewhere = flags.sync && flags.origins.contains("sync");
+  return is_elsewhere ? " (--sync=false takes the switch back)" : "";
+}
+
 // The schedule that all flags agree on.
 Result<std::string> choose_strategy(const ScheduleFlags& flags) {
   if (flags.strategy == "hybrid") {
@@ -56,18 +71,20 @@ Result<std::string> choose_strategy(const ScheduleFlags& flags) {
     if (!same_schedule(each.strategy, implied.front().strategy)) {
       return usage_error(
           fmt::format("{} is of the schedule {}, which {} contradicts ({}): give one of "
-                      "them",
-                      implied.front().flag, implied.front().strategy, each.flag, each.strategy));
+                      "them{}",
+                      implied.front().flag, implied.front().strategy, each.flag, each.strategy,
+                      taken_back(flags)));
     }
     if (!flags.strategy.empty() && !same_schedule(each.strategy, flags.strategy)) {
       const bool elastic = find_strategy(flags.strategy)->update.kind == UpdateKind::kElastic;
       const std::string name = each.strategy;
-      return usage_error(fmt::format("{} is of the schedule {}, so it contradicts --strategy {}{}",
-                                     each.flag, name, flags.strategy,
-                                     elastic
-                                         ? fmt::format(": for both, --strategy {} --moving-rate A",
-                                                       name == "sync" ? "sync-easgd" : name)
-                                         : std::string(": give one of them")));
+      return usage_error(fmt::format(
+          "{} is of the schedule {}, so it contradicts --strategy {}{}: {}{}", each.flag, name,
+          flags.strategy, origin(flags, "strategy"),
+          elastic ? fmt::format("for both, --strategy {} --moving-rate A",
+                                name == "sync" ? "sync-easgd" : name)
+                  : "give one of them",
+          taken_back(flags)));
     }
   }
   if (!flags.strategy.empty()) return std::string(find_strategy(flags.strategy)->name);

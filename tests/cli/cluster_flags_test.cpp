@@ -165,6 +165,7 @@ TEST_CASE("Flags of what is not built yet are refused by name, in any spelling")
 
 TEST_CASE("Contradictions are refused with the reason") {
   CHECK(refused({"--sync", "--strategy", "async"}).find("contradicts") != std::string::npos);
+  CHECK(refused({"--sync", "--strategy", "async"}).find("--sync=false") == std::string::npos);
   CHECK(refused({"--strategy", "nonsense"}).find("nonsense") != std::string::npos);
   CHECK(refused({"--snapshot", "a.caffemodel", "--weights", "b.caffemodel"}).find("give one") !=
         std::string::npos);

@@ -3,6 +3,8 @@
 
 #include "cli/options/config_file.hpp"
 #include "cli/flags/remote_flags.hpp"
+#include "cli/flags/schedule_flags.hpp"
+#include "cli/make_schedule.hpp"
 #include "cli/options/read_options.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -227,6 +229,28 @@ TEST_CASE("What must be given may come from anywhere") {
   const auto stray = read_options({"s.prototxt"}, other, {});
   REQUIRE_FALSE(stray);
   CHECK(stray.error().message.find("write --solver s.prototxt?") != std::string::npos);
+}
+
+TEST_CASE("What contradicts a flag is named with the file or the variable that gives it") {
+  const auto why_not = [](const Words& arguments, const Environment& environment,
+                          const std::string& file) {
+    const Reading reading = read_all(arguments, environment, file);
+    REQUIRE(reading.parsed);
+    const auto made = make_schedule(schedule_flags(reading.values), 4, FlagScope::kJob);
+    return made ? std::string() : made.error().message;
+  };
+  const std::string file = "[master]\nsync = true\n";
+  const std::string in_file = why_not({"--strategy", "async"}, {}, file);
+  CHECK(in_file.starts_with("--sync ("));
+  CHECK(in_file.find("speedo.toml:2:1) is of the schedule sync") != std::string::npos);
+  CHECK(in_file.ends_with("give one of them (--sync=false takes the switch back)"));
+  const std::string variable = why_not({"--max-advance", "2"}, {{"SPEEDO_SYNC", "true"}}, "");
+  CHECK(variable.starts_with("--sync (SPEEDO_SYNC) is of"));
+  CHECK(variable.ends_with("(--sync=false takes the switch back)"));
+  const std::string other = why_not({"--sync"}, {{"SPEEDO_STRATEGY", "async"}}, "");
+  CHECK(other == "--sync is of the schedule sync, so it contradicts --strategy async "
+                 "(SPEEDO_STRATEGY): give one of them");
+  CHECK(why_not({"--strategy", "async", "--sync=false"}, {}, file).empty());
 }
 
 TEST_CASE("What a user has given of one program's options is a command line of another") {

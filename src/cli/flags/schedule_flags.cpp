@@ -44,11 +44,23 @@ void inherit_schedule(ScheduleFlags& stage, const ScheduleFlags& job) {
     stage.weedout = job.weedout;
     stage.groups = job.groups;
     stage.regroup_interval = job.regroup_interval;
+    stage.origins = job.origins;
   }
   if (!stage.gradient_only && (!chooses || may_be_elastic(stage))) {
     take_over(stage.moving_rate, job.moving_rate);
   }
   if (is_elastic_by(stage)) take_over(stage.elastic_side, job.elastic_side);
+}
+
+// Of the flags that choose a schedule. A stage's are where its place says.
+std::map<std::string, std::string> origins_elsewhere(const OptionValues& values) {
+  std::map<std::string, std::string> origins;
+  if (values.program() == Program::kStage) return origins;
+  for (const char* name : {"strategy", "sync", "max-advance", "staleness", "weedout", "groups",
+                           "regroup-interval"}) {
+    if (auto origin = values.origin_elsewhere(name); !origin.empty()) origins[name] = origin;
+  }
+  return origins;
 }
 
 }  // namespace
@@ -62,6 +74,7 @@ ScheduleFlags schedule_flags(const OptionValues& values) {
   values.get("weedout", flags.weedout);
   values.get("groups", flags.groups);
   values.get("regroup-interval", flags.regroup_interval);
+  flags.origins = origins_elsewhere(values);
   values.get("gradient-only", flags.gradient_only);
   values.get("communication-period", flags.train);
   values.get("moving-rate", flags.moving_rate);

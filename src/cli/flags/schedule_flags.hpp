@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -16,6 +17,8 @@ struct ScheduleFlags {
   std::optional<std::uint64_t> max_advance, staleness, weedout;
   std::string groups;    // a file, a number, or "auto"
   std::optional<std::uint64_t> regroup_interval;
+  // By name, what gives those above that the job's command line does not: "speedo.toml:3:1".
+  std::map<std::string, std::string> origins;
 
   // What a worker contributes.
   bool gradient_only = false;

@@ -29,6 +29,11 @@ bool OptionValues::given(std::string_view name) const {
   return value != nullptr && value->source != Source::kDefault;
 }
 
+std::string OptionValues::origin_elsewhere(std::string_view name) const {
+  const OptionValue* value = find(name);
+  return value != nullptr && value->source != Source::kFlag ? value->origin : "";
+}
+
 Result<void> OptionValues::refuse_given(std::initializer_list<std::string_view> names,
                                         std::string_view here) const {
   for (const std::string_view name : names) {
