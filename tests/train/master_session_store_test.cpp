@@ -64,6 +64,20 @@ TEST_CASE("a store that stays away ends training as unavailable, with a snapshot
         "Redis at h:1: no answer; out of reach for 60 s (--store-timeout)");
 }
 
+TEST_CASE("a store that is back once training has ended is said to be back, and no more") {
+  MasterDriver master(patient(1, 60));
+  master.tick(0);
+  master.join(5, 0);
+  master.trained(5, 0, 0);
+  master.merged(0, 1);
+  master.on(master_event::StoreLost{kAway});
+  master.tick(60);
+  CHECK(!master.session.finished());  // the last snapshot is being written
+  master.on(master_event::StoreBack{});
+  CHECK(count_notes(master, "the store is back after 60 s") == 1);
+  CHECK(count_notes(master, "goes on") == 0);
+}
+
 TEST_CASE("a merge under way when the store is given up is waited for: it has been told to end") {
   MasterDriver master(patient(1, 60));
   master.tick(0);

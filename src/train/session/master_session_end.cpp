@@ -75,8 +75,9 @@ void MasterSession::Impl::handle(const master_event::StoreLost& event) {
 void MasterSession::Impl::handle(const master_event::StoreBack& /*event*/) {
   const auto away = store_absence_.back(clock_.now());
   if (!away) return;
-  out_.note(false, "the store is back after {} s; training goes on at iteration {}",
-            whole_seconds(*away), iteration());
+  const std::string then =
+      open() ? fmt::format("; training goes on at iteration {}", iteration()) : "";
+  out_.note(false, "the store is back after {} s{}", whole_seconds(*away), then);
 }
 
 void MasterSession::Impl::watch_store() {
