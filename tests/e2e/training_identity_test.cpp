@@ -162,7 +162,8 @@ TEST_CASE("--resume=auto says what it found and what it chose") {
   require_success(worker);
 
   SECTION("files of the same training, of the same iteration as the store") {
-    contains(resume({}), "has iteration 200 in the store and 200 in the files");
+    contains(resume({}), "has iteration 200 in the store and 200 in the files; going on from the "
+                         "store's weights, which are the same");
   }
   SECTION("files of a later iteration than the store") {
     cluster.redis().restart();

@@ -148,9 +148,10 @@ Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin
   }
   const bool files_are_newer = files.is_newer_than(store);
   SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and {} in the files; going "
-              "on from the {}, which are newer",
+              "on from the {}, which are {}",
               short_name(store.training), store.iteration, files.iteration,
-              files_are_newer ? "files" : "store's weights");
+              files_are_newer ? "files" : "store's weights",
+              files_are_newer || store.is_newer_than(files) ? "newer" : "the same");
   return !files_are_newer;
 }
 
