@@ -209,6 +209,10 @@ TEST_CASE(
                  {"speedo-master", "--solver", solver, "--redis", redis.tcp_uri(), "--port",
                   std::to_string(redis.port())},
                  69, {std::to_string(redis.port())});
+  const RedisServer evicting(
+      {.password = "", .append_only = false, .extra = "maxmemory-policy allkeys-lru\n"});
+  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", evicting.tcp_uri()}, 64,
+                 {std::to_string(evicting.port()), "maxmemory-policy noeviction"});
   expect_failure(place, {"speedo-worker", "--master", "127.0.0.1:1", "--connect-timeout", "1"}, 69,
                  {"127.0.0.1:1"});
   expect_failure(place, {"speedo-worker", "--master", "nonsense"}, 2, {"nonsense", "host:port"});
