@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,27 @@ Outcome run(const std::string& image, const Words& words) {
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// Of a file of objects, what containers of master and workers are started with, variables replaced.
+std::vector<Words> commands_in(const std::string& path) {
+  static const std::regex kCommand(R"(^ +(?:command|args): \[((?:master|worker|speedo-).*)\]$)");
+  static const std::regex kDefault(R"(\$\{[A-Z]+:-([^}]*)\})"), kOther(R"(\$\([A-Z_]+\))");
+  std::vector<Words> commands;
+  std::ifstream file(path);
+  REQUIRE(file);
+  for (std::string line; std::getline(file, line);) {
+    std::smatch found;
+    if (!std::regex_match(line, found, kCommand)) continue;
+    std::string text = std::regex_replace(found[1].str(), kDefault, "$1");
+    text = std::regex_replace(text, kOther, "name");
+    std::erase_if(text, [](char each) { return each == '"' || each == ','; });
+    std::istringstream stream(text);
+    Words words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    commands.push_back(words);
+  }
+  return commands;
 }
 
 }  // namespace
@@ -82,6 +105,24 @@ TEST_CASE("Flags go to the image's program, and help is its own") {
   const Outcome misspelt = run("speedo-master", {"master", "127.0.0.1", "3", "--snc"});
   CHECK(misspelt.exit_code == 2);
   CHECK(has(misspelt.error_line(), "did you mean --sync?"));
+}
+
+TEST_CASE("What compose and Kubernetes start is understood, and ends for the want of a cluster") {
+  const std::string root = SPEEDO_SOURCE_DIR;
+  std::size_t count = 0;
+  for (const char* file : {"docker/compose.yaml", "docker/compose.gpu.yaml",
+                           "conf/kubernetes/master.yaml", "conf/kubernetes/worker.yaml"}) {
+    for (Words words : commands_in(root + "/" + file)) {
+      ++count;
+      const bool is_worker = has(words.front(), "worker");
+      if (is_worker) words.insert(words.end(), {"--connect-timeout", "1"});
+      const Outcome outcome = run(is_worker ? "speedo-worker" : "speedo-master", words);
+      INFO(file << ": " << words.front() << ": " << outcome.errors);
+      CHECK(outcome.exit_code != 0);
+      CHECK(outcome.exit_code != 2);
+    }
+  }
+  CHECK(count == 5);
 }
 
 TEST_CASE("A master that is to start a Redis for others needs its password") {
