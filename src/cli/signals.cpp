@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 
 #include <unistd.h>
 
@@ -12,12 +14,25 @@ namespace {
 
 using Action = Solver::Hooks::Action;
 
+// timeout(1) sends its signal to the process and to the process's group, and systemd may send two
+// in a row: what comes so soon after the first one that asked to stop is the same request.
+constexpr std::int64_t kOneRequestNs = 300'000'000;
+
 // Written by handlers: lock-free atomics only.
+std::atomic<std::int64_t> stop_time_ns{0};  // of the first that asked to stop; 0: none did
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 std::atomic<int> stop_signal{0};
 std::atomic<bool> stop_with_snapshot{false};
 std::atomic<int> snapshot_signal{0};
 std::atomic<SignalEffect> interrupt_effect{SignalEffect::kSnapshotAndStop};
 std::atomic<SignalEffect> hangup_effect{SignalEffect::kSnapshotAndStop};
+
+// Of the kernel's steady clock, never 0. A handler may ask for it.
+std::int64_t steady_ns() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec + 1;
+}
 
 void handle(int signal) {
   const SignalEffect effect = signal == SIGINT   ? interrupt_effect.load()
@@ -28,8 +43,12 @@ void handle(int signal) {
     snapshot_signal = signal;
     return;
   }
-  stop_with_snapshot = effect == SignalEffect::kSnapshotAndStop;
-  if (stop_signal.exchange(signal) != 0) ::_exit(128 + signal);
+  const std::int64_t now = steady_ns();
+  std::int64_t first = 0;
+  const bool is_first = stop_time_ns.compare_exchange_strong(first, now);
+  if (!is_first && now - first > kOneRequestNs) ::_exit(128 + signal);
+  if (effect == SignalEffect::kSnapshotAndStop) stop_with_snapshot = true;
+  if (is_first) stop_signal = signal;
 }
 
 // As nohup leaves SIGHUP.

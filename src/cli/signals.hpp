@@ -8,7 +8,8 @@
 namespace speedo {
 
 // What SIGINT, SIGTERM and SIGHUP do while a command works. A signal that asks to stop is obeyed at
-// the next good moment; the next such signal ends the process at once with 128 + its number.
+// the next good moment; the next such signal ends the process at once with 128 + its number. Those
+// within a third of a second count as one, which wants a snapshot if any of them does.
 enum class SignalEffect { kSnapshotAndStop, kStop, kSnapshot, kNone };
 
 // Of the words that Caffe's -sigint_effect takes: "stop", "snapshot", "none".

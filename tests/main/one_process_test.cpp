@@ -11,6 +11,7 @@
 #include "data/model_files.hpp"
 #include "main/command_support.hpp"
 #include "support/event_records.hpp"
+#include "support/poll.hpp"
 
 namespace speedo::test {
 namespace {
@@ -203,11 +204,33 @@ TEST_CASE("The second signal ends training at once, without a snapshot") {
     REQUIRE(process.says("Starting Optimization"));
     process.signal_and_wait(SIGINT);
     CHECK(process.running());
-    process.signal(second);
+    poll_until([&] {  // The first ones may come so soon that they are one with the other.
+      process.signal(second);
+      return !process.running();
+    });
     CHECK(process.wait() == 128 + second);
     CHECK(process.errors().find("Snapshotting") == std::string::npos);
     for (const auto& entry : fs::directory_iterator(place.folder())) {
       CHECK(entry.path().filename().string().find("snap_iter") != 0);
+    }
+  }
+}
+
+TEST_CASE("Signals that come together, as timeout sends them, are one request to stop") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 100000000 snapshot_after_train: false");
+  for (const char* command : {"train", "run"}) {
+    for (const int second : {SIGINT, SIGTERM}) {
+      INFO(command << " " << second);
+      Process process = place.start(
+          {"speedo", command, "-solver", solver, "--sigint-effect", "stop", "--json"});
+      REQUIRE(process.says("Iteration 10 ("));
+      process.signal(SIGTERM);
+      process.signal(second);
+      const Outcome outcome = Context::finish(process);
+      INFO(outcome.errors);
+      REQUIRE(outcome.exit_code == 0);
+      CHECK(fs::exists(outcome.json()["snapshot"].get<std::string>()));
     }
   }
 }
