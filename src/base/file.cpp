@@ -127,10 +127,11 @@ Result<void> write_new_file(const std::filesystem::path& path,
 }
 
 Result<void> check_prefix_writable(const std::string& prefix) {
-  SPEEDO_TRY(check_output(prefix));
-  std::error_code code;
   // A prefix may end in the name of a folder, or be empty: a snapshot's name goes on from there.
-  if (Temporary::file_beside(prefix + "_iter_", code)) return {};
+  const std::string name = prefix + "_iter_";
+  SPEEDO_TRY(check_output(name));
+  std::error_code code;
+  if (Temporary::file_beside(name, code)) return {};
   std::error_code ignored;
   const std::filesystem::path whole =
       std::filesystem::absolute(folder_of(prefix), ignored).lexically_normal();

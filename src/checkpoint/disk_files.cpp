@@ -4,6 +4,7 @@
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/output_root.hpp"
 #include "checkpoint/checkpoint_files.hpp"
 #include "data/model_files.hpp"
 
@@ -33,6 +34,7 @@ class DiskFiles : public CheckpointFiles {
   }
   Result<void> write(const std::filesystem::path& file,
                      std::span<const std::byte> bytes) override {
+    SPEEDO_TRY(check_output(file));
     return write_file_atomically(file, bytes);
   }
   Result<void> rename(const std::filesystem::path& from,
@@ -63,10 +65,12 @@ class DiskFiles : public CheckpointFiles {
   }
   Result<void> write_model(const std::filesystem::path& file, const caffe::NetParameter& net,
                            caffe::SolverParameter::SnapshotFormat format) override {
+    SPEEDO_TRY(check_output(file));
     return speedo::write_model(file, net, format);
   }
   Result<void> write_state(const std::filesystem::path& file, const caffe::SolverState& state,
                            caffe::SolverParameter::SnapshotFormat format) override {
+    SPEEDO_TRY(check_output(file));
     return write_solver_state(file, state, format);
   }
 };

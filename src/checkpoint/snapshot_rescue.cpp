@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/log.hpp"
+#include "base/output_root.hpp"
 
 namespace speedo {
 
@@ -51,6 +52,7 @@ Result<void> SnapshotRescue::write(
 Result<void> SnapshotRescue::save(
     const std::function<Result<void>(const std::string& prefix)>& write_to) {
   SPEEDO_ASSIGN(const fs::path folder, make_folder());
+  const OwnOutputFolder own(folder);
   if (auto written = write_to((folder / name_).string()); !written) {
     remove_folder(folder);
     return written;

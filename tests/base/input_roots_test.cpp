@@ -153,5 +153,36 @@ TEST_CASE("Outputs go below their root alone") {
   }
 }
 
+TEST_CASE("An output whose own name is a link goes where the link leads, below the root alone") {
+  const Tree tree;
+  fs::create_symlink("../secret", tree.at("root/link"));
+  fs::create_symlink(tree.at("absent"), tree.at("root/dangling"));
+  fs::create_symlink("sub/second", tree.at("root/first"));
+  fs::create_symlink("../../other/c", tree.at("root/sub/second"));
+  fs::create_symlink("/proc/self/root" + tree.at("secret").string(), tree.at("root/magic"));
+  fs::create_symlink("sub/b", tree.at("root/inner"));
+  fs::create_symlink("sub/new", tree.at("root/inner_dangling"));
+  CHECK(check_output(tree.at("root/link")));
+  const auto root = OutputRoot::confine(tree.at("root"));
+  REQUIRE(root);
+  for (const auto& [name, leads_to] :
+       {std::pair("link", "secret"), std::pair("dangling", "absent"), std::pair("first", "other/c"),
+        std::pair("magic", "secret")}) {
+    INFO(name);
+    const fs::path file = tree.at("root") / name;
+    const auto refused = check_output(file);
+    REQUIRE_FALSE(refused);
+    INFO(refused.error().message);
+    CHECK(refused.error().code == ErrorCode::kCannotWrite);
+    CHECK(refused.error().message.find("'" + file.string() + "'") != std::string::npos);
+    CHECK(refused.error().message.find("'" + tree.at(leads_to).string() + "'") !=
+          std::string::npos);
+  }
+  CHECK(check_output(tree.at("root/inner")));
+  CHECK(check_output(tree.at("root/inner_dangling")));
+  // A prefix is no file's name.
+  CHECK(check_prefix_writable(tree.at("root/link").string()));
+}
+
 }  // namespace
 }  // namespace speedo

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <set>
 
+#include "base/output_root.hpp"
+#include "checkpoint/checkpoint_writer.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -90,6 +92,40 @@ TEST_CASE("Only what cannot be written is rescued") {
   REQUIRE_FALSE(failed);
   CHECK(failed.error().message == "diverged");
   CHECK(fs::is_empty(scratch.folder.path()));
+}
+
+TEST_CASE("Links lead no snapshot out of the output root; the rescue is written beside it") {
+  const Scratch scratch;
+  TempDir folder;
+  fs::create_directory(folder / "root");
+  const auto root = OutputRoot::confine(folder / "root");
+  REQUIRE(root);
+  caffe::SolverParameter solver;
+  solver.set_snapshot_prefix((folder / "root/net").string());
+  caffe::NetParameter net;
+  net.add_layer()->set_name("ip");
+  net.mutable_layer(0)->add_blobs()->add_data(1.0F);
+  for (const auto format : {caffe::SolverParameter::BINARYPROTO, caffe::SolverParameter::HDF5}) {
+    solver.set_snapshot_format(format);
+    const std::string end = format == caffe::SolverParameter::HDF5 ? ".h5" : "";
+    for (const std::string& name :
+         {".caffemodel" + end, ".solverstate" + end, std::string(".speedo")}) {
+      INFO(name);
+      const fs::path link = folder / ("root/net_iter_1" + name);
+      fs::create_symlink("../taken", link);
+      CheckpointWriter writer(solver, "job", {});
+      REQUIRE(writer.begin({1, 2}));
+      caffe::SolverState state;
+      const std::string session;
+      const auto refused = writer.write_or_rescue({1, net, state, session, Digest{1, 2}});
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().code == ErrorCode::kCannotWrite);
+      CHECK(refused.error().message.find("'" + link.string() + "'") == 0);
+      CHECK_FALSE(fs::exists(folder / "taken"));
+      CHECK(scratch.rescued().contains("net_iter_1" + name));
+      for (const auto& entry : fs::directory_iterator(folder / "root")) fs::remove(entry.path());
+    }
+  }
 }
 
 }  // namespace

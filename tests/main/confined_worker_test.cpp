@@ -137,6 +137,36 @@ TEST_CASE("Snapshots and what layers write go below the output root alone") {
     CHECK(outcome.exit_code == code);
     CHECK(fs::exists(place.file("data/out.h5")) == (code == 0));
   }
+  fs::remove(place.file("data/out.h5"));
+  fs::create_symlink("../elsewhere/out.h5", place.file("data/out.h5"));
+  std::vector<std::string> command = test;
+  command.push_back(place.file("data"));
+  const Outcome led = place.run(command);
+  CHECK(led.exit_code == 73);
+  CHECK(led.error_line().find("'" + place.file("elsewhere/out.h5") + "'") != std::string::npos);
+  CHECK(fs::is_empty(place.file("elsewhere")));
+}
+
+TEST_CASE("A link in the output root does not lead what is written out of it") {
+  ConfinedJob job;
+  Context& place = job.place;
+  for (const char* name : {"snap_iter_3.caffemodel", "snap_iter_3.solverstate",
+                           "snap_iter_3.speedo", "snap.speedo.training"}) {
+    INFO(name);
+    const fs::path link = place.file(std::string("data/") + name);
+    const std::string target = place.file("elsewhere/taken");
+    fs::remove(link);  // of the training before
+    fs::create_symlink(target, link);
+    Process process = place.start({"speedo", "train", "-solver", job.solver, "--output-root",
+                                   place.file("data")});
+    CHECK(process.says("'" + link.string() + "' would be written as '" + target + "'"));
+    process.signal(SIGTERM);  // It may be waiting for the link to go.
+    const Outcome outcome = Context::finish(process);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 73);
+    CHECK(fs::is_empty(place.file("elsewhere")));
+    fs::remove(link);
+  }
 }
 
 }  // namespace

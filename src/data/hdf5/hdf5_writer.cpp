@@ -9,6 +9,7 @@
 #include <speedo/base/assert.hpp>
 #include <speedo/base/folder.hpp>
 
+#include "base/output_root.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
 
 namespace speedo {
@@ -80,6 +81,7 @@ Error Hdf5Writer::fault(const std::string& object) const {
 }
 
 Result<Hdf5Writer> Hdf5Writer::create(const std::filesystem::path& path) {
+  SPEEDO_TRY(check_output(path));
   std::error_code code;
   auto temporary = Temporary::path_beside(behind_links(path), code);
   const Hdf5Lock lock;
