@@ -7,6 +7,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/log_lines.hpp"
+#include "base/shown_text.hpp"
+
 namespace speedo {
 
 namespace {
@@ -64,8 +67,16 @@ bool logs(LogLevel level) {
   return spdlog::default_logger_raw()->should_log(to_spdlog(level));
 }
 
+// Whoever named what the text speaks of, as the layers of a net, does not move the cursor or begin
+// a line.
 void write_log(LogLevel level, const char* file, int line, const std::string& text) {
-  spdlog::default_logger_raw()->log(spdlog::source_loc{file, line, ""}, to_spdlog(level), text);
+  spdlog::default_logger_raw()->log(spdlog::source_loc{file, line, ""}, to_spdlog(level),
+                                    shown_text(text, "\t"));
+}
+
+void write_log_lines(LogLevel level, const char* file, int line, const std::string& text) {
+  spdlog::default_logger_raw()->log(spdlog::source_loc{file, line, ""}, to_spdlog(level),
+                                    shown_text(text, "\t\n"));
 }
 
 void set_log_hooks(std::function<void()> before, std::function<void()> after) {

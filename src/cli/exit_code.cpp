@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include "base/shown_text.hpp"
 #include "cli/report/console.hpp"
 
 namespace speedo {
@@ -93,7 +94,7 @@ int report_failure(const char* program, const Error& error) {
   std::string line = error.message;
   std::replace(line.begin(), line.end(), '\n', ' ');
   clear_live_line();
-  std::fprintf(stderr, "%s: %s\n", program, line.c_str());
+  std::fprintf(stderr, "%s: %s\n", program, shown_text(line, "\t").c_str());
   return exit_code(error.code);
 }
 

@@ -114,6 +114,42 @@ TEST_CASE("Room is asked for the snapshots that are still to come") {
   CHECK(resumed.errors.find("too little for the ") == std::string::npos);
 }
 
+// Whether a line of the text begins so.
+bool has_line(const std::string& text, const std::string& beginning) {
+  return text.starts_with(beginning) || text.find("\n" + beginning) != std::string::npos;
+}
+
+TEST_CASE("Names in a net neither move the cursor nor begin a line of the log") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 10");
+  std::string net = place.read("net.prototxt");
+  const auto replace_all = [&](const std::string& from, const std::string& to) {
+    for (std::size_t at = 0; (at = net.find(from, at)) != std::string::npos; at += to.size()) {
+      net.replace(at, from.size(), to);
+    }
+  };
+  const std::string forged = "I20260101 00:00:00.000000 1 forged.cpp:1] all is well";
+  replace_all("\"loss\"", R"("\033[31m\n)" + forged + "\"");
+  replace_all("\"ip2\"", R"("ip\r\n)" + forged + "\"");
+  replace_all("\"noise\"", R"("net\033]0;\007\n)" + forged + "\"");
+  place.write("net.prototxt", net);
+  for (const char* command : {"train", "run"}) {
+    INFO(command);
+    const Outcome outcome = place.run({"speedo", command, "-solver", solver});
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.errors.find('\033') == std::string::npos);
+    CHECK(outcome.errors.find('\r') == std::string::npos);
+    CHECK_FALSE(has_line(outcome.errors, forged));
+  }
+  replace_all("type: \"ReLU\"", R"(type: "Re\033[31m\n)" + forged + "\"");
+  place.write("net.prototxt", net);
+  const Outcome refused = place.run({"speedo", "train", "-solver", solver});
+  CHECK(refused.exit_code == 64);
+  CHECK(refused.errors.find('\033') == std::string::npos);
+  CHECK_FALSE(has_line(refused.errors, forged));
+}
+
 TEST_CASE("HDF5 snapshots are resumed as well") {
   Context place;
   const std::string solver = place.write_solver("max_iter: 40 snapshot: 20 snapshot_format: HDF5");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/log_lines.hpp"
 #include "core/net/net_impl.hpp"
 #include "core/prototxt.hpp"
 
@@ -29,7 +30,7 @@ void log_parameters(const caffe::NetState& state, const caffe::NetParameter& net
   caffe::NetParameter shown = net;
   *shown.mutable_state() = state;
   for (caffe::LayerParameter& layer : *shown.mutable_layer()) layer.clear_blobs();
-  SPEEDO_INFO("Initializing net from parameters: \n{}", message_text(shown));
+  SPEEDO_INFO_LINES("Initializing net from parameters: \n{}", message_text(shown));
 }
 
 void log_creation(const caffe::LayerParameter& message) {

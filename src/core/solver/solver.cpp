@@ -12,6 +12,7 @@
 #include <speedo/base/clock.hpp>
 
 #include "base/log.hpp"
+#include "base/log_lines.hpp"
 #include "base/trace.hpp"
 #include "core/debug_info.hpp"
 #include "core/net/net_outputs.hpp"
@@ -351,7 +352,7 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   impl->feeds = options.feeds;
   impl->test_at_end = options.test_at_end;
   impl->non_finite_max = options.non_finite_max;
-  SPEEDO_INFO("Initializing solver from parameters: \n{}", message_text(solver));
+  SPEEDO_INFO_LINES("Initializing solver from parameters: \n{}", message_text(solver));
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);
   SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));
