@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include <speedo/base/digest.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/core/update_rule.hpp>
 
@@ -29,6 +30,8 @@ namespace {
 
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
+constexpr std::size_t kJobNameMax = 100;    // check_job_name() takes no longer one
+constexpr std::size_t kDigestLetters = 16;  // of a name that was cut, in hexadecimal digits
 
 // Of --weights, else of the solver where nothing else says what to start from. A checkpoint that
 // --resume=auto finds goes before them.
@@ -306,7 +309,9 @@ std::string job_name(const std::string& net) {
       name.begin(), name.end(),
       [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_' && c != '.'; },
       '_');
-  return name;
+  if (name.size() <= kJobNameMax) return name;
+  const std::string digest = to_string(digest_of(net)).substr(0, kDigestLetters);
+  return name.substr(0, kJobNameMax - kDigestLetters - 1) + "-" + digest;
 }
 
 std::string default_job_name(const caffe::SolverParameter& solver) {

@@ -37,7 +37,8 @@ Result<SolverFile> read_job_files(const ClusterFlags& flags);
 // What the workers of a cluster that is started here are told, but for what tells one from another.
 std::vector<std::string> worker_flags(const ClusterFlags& flags, int compute_nice);
 
-// A job's name, if none is given: the net's, with only the characters that keys may have.
+// A job's name, if none is given: the net's, with only the characters that keys may have. Of one
+// that is too long for check_job_name(), and for the names of files, a digest stands for the rest.
 std::string job_name(const std::string& net);
 // The same of the solver's net, which is inline.
 std::string default_job_name(const caffe::SolverParameter& solver);

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <speedo/store/memory_store.hpp>
+
 #include "core/prototxt.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -73,6 +75,19 @@ TEST_CASE("Workers get the solver with its net inside, and the folder its data m
   CHECK(job.options.session.snapshot_interval == 30);
   CHECK_FALSE(job.options.session.snapshot_workers);
   CHECK(job.options.job == "a_net_1");
+}
+
+TEST_CASE("A job is named as its net is, with a digest for the rest of a long name") {
+  CHECK(job_name("") == "speedo");
+  CHECK(job_name("a net/1") == "a_net_1");
+  CHECK(job_name(std::string(100, 'x')) == std::string(100, 'x'));
+  const std::string name = job_name(std::string(5000, 'x'));
+  CHECK(name.size() == 100);
+  CHECK(name.starts_with(std::string(80, 'x')));
+  CHECK(check_job_name(name));
+  CHECK(name == job_name(std::string(5000, 'x')));
+  CHECK(name != job_name(std::string(5001, 'x')));
+  CHECK(name != job_name(std::string(4999, 'x') + " "));
 }
 
 TEST_CASE("Tests: the flag's interval, else the solver's, else one at the end") {

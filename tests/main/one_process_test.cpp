@@ -114,6 +114,25 @@ TEST_CASE("Room is asked for the snapshots that are still to come") {
   CHECK(resumed.errors.find("too little for the ") == std::string::npos);
 }
 
+TEST_CASE("A net with a long name is trained, alone and by a cluster") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 2 snapshot: 1");
+  std::string net = place.read("net.prototxt");
+  net.replace(net.find("noise"), 5, std::string(300, 'n'));
+  place.write("net.prototxt", net);
+  for (const char* command : {"train", "run"}) {
+    INFO(command);
+    const Outcome outcome = place.run({"speedo", command, "-solver", solver});
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 0);
+    const Outcome resumed =
+        place.run({"speedo", command, "-solver", solver, "--resume=auto", "--max-iter", "3"});
+    INFO(resumed.errors);
+    CHECK(resumed.exit_code == 0);
+    CHECK(resumed.errors.find("iteration 2") != std::string::npos);
+  }
+}
+
 // Whether a line of the text begins so.
 bool has_line(const std::string& text, const std::string& beginning) {
   return text.starts_with(beginning) || text.find("\n" + beginning) != std::string::npos;
