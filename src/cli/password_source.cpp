@@ -11,12 +11,11 @@
 
 #include "base/descriptor.hpp"
 #include "base/log.hpp"
+#include "base/secret_file_mode.hpp"
 
 namespace speedo {
 
 namespace {
-
-constexpr mode_t kReadableByOthers = S_IRGRP | S_IROTH;
 
 Error cannot_read(const std::string& name, int reason) {
   const bool refused = reason == EACCES || reason == EPERM;
@@ -72,8 +71,8 @@ Result<Secret> read_password_file(const std::filesystem::path& path) {
   if (file.get() < 0) return cannot_read(name, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return cannot_read(name, errno);
-  if (S_ISREG(status.st_mode) && (status.st_mode & kReadableByOthers) != 0) {
-    SPEEDO_WARN("{} can be read by other users: chmod 600 {}", name, path.string());
+  if (is_open_to_others(status)) {
+    SPEEDO_WARN("{} can be read or changed by other users: chmod 600 {}", name, path.string());
   }
   return Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
     SPEEDO_ASSIGN(const std::size_t size, read_into(file.get(), memory, name));

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/log.hpp"
+#include "base/secret_file_mode.hpp"
 #include "base/shown_text.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
@@ -85,7 +86,7 @@ Error certificate_file_error(const std::filesystem::path& path, const char* what
 Result<void> check_key_mode(const std::filesystem::path& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return certificate_file_error(path, "private key");
-  if (!S_ISREG(status.st_mode) || (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) == 0) return {};
+  if (!is_open_to_others(status)) return {};
   return Error{ErrorCode::kRefused,
                fmt::format("the private key file '{}' can be read or changed by other users: "
                            "chmod 600 {}",

@@ -14,12 +14,12 @@
 #include <speedo/base/file.hpp>
 
 #include "base/descriptor.hpp"
+#include "base/secret_file_mode.hpp"
 #include "gate/key_material.hpp"
 
 namespace speedo {
 namespace {
 
-constexpr mode_t kNotForOthers = S_IROTH | S_IWOTH | S_IWGRP;
 constexpr const char* kMakeOne = "make one with: speedo token create FILE";
 
 Error token_error(ErrorCode code, const std::filesystem::path& path, const std::string& what) {
@@ -115,7 +115,7 @@ Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {
   if (file.get() < 0) return token_unreadable(path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return token_unreadable(path, errno);
-  if (S_ISREG(status.st_mode) && (status.st_mode & kNotForOthers) != 0) {
+  if (is_open_to_others(status)) {
     return token_error(ErrorCode::kRefused, path,
                        fmt::format("can be read or changed by other users: chmod 600 {}",
                                    path.string()));

@@ -162,7 +162,7 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kJobs,
                   Program::kLaunch},
      .group = kNetworkGroup,
-     .sentence = "File with Redis' password (chmod 600), its only line; instead of "
+     .sentence = "File with Redis' password (chmod 600, or 640), its only line; instead of "
                  "SPEEDO_REDIS_PASSWORD in the environment. The user, if it is not the default "
                  "one: --redis redis://USER@HOST or SPEEDO_REDIS_USERNAME"},
     {.name = "redis-tls-ca",
@@ -186,7 +186,7 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kMaster, Program::kWorker, Program::kDoctor, Program::kJobs,
                   Program::kLaunch},
      .group = kNetworkGroup,
-     .sentence = "Private key of --redis-tls-cert (PEM), for this user alone"},
+     .sentence = "Private key of --redis-tls-cert (PEM), of mode 600 or 640"},
     {.name = "iface",
      .type = text("NAME|NETWORK"),
      .otherwise = "as --bind and --host say",
@@ -268,8 +268,8 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "none: --bind must be an address of this machine alone, or --insecure",
      .programs = {Program::kMaster},
      .group = kNetworkGroup,
-     .sentence = "Let in who has the same token, and encrypt all (TLS 1.3). The file is for this "
-                 "user alone (speedo token create FILE); a change is read within two seconds"},
+     .sentence = "Let in who has the same token, and encrypt all (TLS 1.3). The file has "
+                 "mode 600 or 640 (speedo token create FILE); a change is read within two seconds"},
     {.name = "token-file",
      .type = file(),
      .otherwise = "a token of this training's own",
@@ -281,7 +281,7 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "none",
      .programs = {Program::kWorker, Program::kStatus, Program::kDoctor},
      .group = kNetworkGroup,
-     .sentence = "The master's token, if it has one, in a file for this user alone"},
+     .sentence = "The master's token, if it has one, in a file of mode 600 or 640"},
     {.name = "tls-cert",
      .type = file(),
      .otherwise = "none",
@@ -295,7 +295,7 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "none",
      .programs = {Program::kMaster, Program::kWorker, Program::kStatus, Program::kDoctor},
      .group = kNetworkGroup,
-     .sentence = "Private key of --tls-cert (PEM), for this user alone"},
+     .sentence = "Private key of --tls-cert (PEM), of mode 600 or 640"},
     {.name = "tls-ca",
      .type = file(),
      .otherwise = "none",
