@@ -8,11 +8,24 @@
 namespace speedo {
 namespace {
 
+constexpr std::string_view kScheme = "speedo://", kAkkaScheme = "akka.tcp://";
 constexpr std::string_view kForms =
     "use host:port, speedo://host:port or akka.tcp://SpeeDO@host:port/user/host";
 
+// Before an '@' may stand a name and a password, as in other addresses: they are in no message.
+std::string without_user(std::string_view text) {
+  const std::size_t at = text.rfind('@');
+  if (at == std::string_view::npos) return std::string(text);
+  std::string_view scheme;
+  for (const std::string_view known : {kScheme, kAkkaScheme}) {
+    if (text.starts_with(known)) scheme = known;
+  }
+  return fmt::format("{}...{}", scheme, text.substr(at));
+}
+
 Error bad_address(const std::string& text, std::string_view why) {
-  return Error{ErrorCode::kUsage, fmt::format("master address '{}': {}; {}", text, why, kForms)};
+  return Error{ErrorCode::kUsage,
+               fmt::format("master address '{}': {}; {}", without_user(text), why, kForms)};
 }
 
 // What is left of `text` without `prefix`; false if it does not begin so.
@@ -38,12 +51,12 @@ bool is_bracketed_host(std::string_view host) {
 
 Result<Address> parse_address(const std::string& text) {
   std::string_view rest = text;
-  if (take_prefix(rest, "akka.tcp://")) {
+  if (take_prefix(rest, kAkkaScheme)) {
     const std::size_t at = rest.find('@');
     if (at == std::string_view::npos) return bad_address(text, "no '@' before the host");
     rest.remove_prefix(at + 1);
     rest = rest.substr(0, rest.find('/'));
-  } else if (take_prefix(rest, "speedo://")) {
+  } else if (take_prefix(rest, kScheme)) {
     if (rest.ends_with('/')) rest.remove_suffix(1);
   }
   const std::size_t colon = rest.rfind(':');
@@ -58,7 +71,7 @@ Result<Address> parse_address(const std::string& text) {
   std::uint16_t number = 0;
   const auto [end, fault] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (fault != std::errc() || end != port.data() + port.size() || number == 0) {
-    return bad_address(text, fmt::format("'{}' is not a port from 1 to 65535", port));
+    return bad_address(text, fmt::format("'{}' is not a port from 1 to 65535", without_user(port)));
   }
   return Address{.host = std::string(host), .port = number};
 }

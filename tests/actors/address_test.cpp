@@ -30,7 +30,7 @@ TEST_CASE("what is not an address is a usage error that names it and the forms")
                              "host:0",     "host:65536",   "host:-1",       "host:4000x",
                              "host:4 000", "http://a:80",  "a b:4000",      "::1:4000",
                              "host: 4000", "speedo://:1",  "akka.tcp://a:1", "speedo://host:1/x",
-                             "[::1:4000",  "user@host:80", "[]:4000"};
+                             "[::1:4000",  "[]:4000"};
   for (const char* text : bad) {
     CAPTURE(text);
     const auto address = parse_address(text);
@@ -38,6 +38,19 @@ TEST_CASE("what is not an address is a usage error that names it and the forms")
     CHECK(address.error().code == ErrorCode::kUsage);
     CHECK(address.error().message.find('\'' + std::string(text) + '\'') != std::string::npos);
     CHECK(address.error().message.find("host:port") != std::string::npos);
+  }
+}
+
+TEST_CASE("a name and a password before the host are not repeated") {
+  for (const char* text :
+       {"speedo://u:SECRET@host:1", "u:SECRET@host:1", "u:SECRET@host", "SECRET@host:80",
+        "speedo://u:SECRET@x@host", "akka.tcp://u:SECRET@host:x", "rediss://u:SECRET@host:1/0",
+        "u:SECRET://@host:1"}) {
+    CAPTURE(text);
+    const auto address = parse_address(text);
+    REQUIRE_FALSE(address);
+    CHECK(address.error().message.find("...@host") != std::string::npos);
+    CHECK(address.error().message.find("SECRET") == std::string::npos);
   }
 }
 
