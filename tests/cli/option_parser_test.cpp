@@ -45,6 +45,7 @@ TEST_CASE("A flag that takes no empty value says so itself") {
   CHECK(
       line_refusal({"-cpu-isa="}).find("--cpu-isa: takes one of portable, avx2, avx512, not ''") ==
       0);
+  CHECK(line_refusal({"--codec="}) == "--codec: takes a NAME, not ''");
   CHECK(line_refusal({"--json="}) == "--json takes no value: write it without '='");
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"--solver", ""}, {"-solver="}}) {

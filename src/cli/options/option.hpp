@@ -77,7 +77,7 @@ enum class ValueKind : std::uint8_t {
   kBytes,         // bytes, also written 500MB, 1.5GB or 20GiB
   kWord,          // one of `words`
   kFile,          // a path
-  kText,          // anything
+  kText,          // at least `min` letters, of any kind
   kOptionalText,  // anything behind an equals sign, or nothing, which stands for `implied`
 };
 
@@ -109,6 +109,9 @@ constexpr ValueType one_of(std::string_view words) {
 constexpr ValueType file() { return {.kind = ValueKind::kFile, .label = "FILE"}; }
 constexpr ValueType text(std::string_view label, std::string_view suggestions = {}) {
   return {.kind = ValueKind::kText, .label = label, .words = suggestions};
+}
+constexpr ValueType filled_text(std::string_view label) {
+  return {.kind = ValueKind::kText, .label = label, .min = 1};
 }
 constexpr ValueType optional_text(std::string_view label, std::string_view implied) {
   return {.kind = ValueKind::kOptionalText, .label = label, .implied = implied};

@@ -93,7 +93,7 @@ constexpr Option kSimulateOptions[] = {
      .sentence = "Plan with the weights in so many parts, each with a server and a merger "
                  "beside it; 0: the master merges"},
     {.name = "codec",
-     .type = text("NAME"),
+     .type = filled_text("NAME"),
      .otherwise = "as described",
      .programs = kPlans,
      .group = kPlanClusterGroup,

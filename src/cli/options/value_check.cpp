@@ -114,8 +114,10 @@ std::optional<std::string> value_error(const Option& option, const std::string& 
     case ValueKind::kSeconds: return check_seconds(type, text);
     case ValueKind::kBytes: return check_bytes(text);
     case ValueKind::kWord: return check_word(type.words, text);
-    case ValueKind::kFile:
     case ValueKind::kText:
+      if (static_cast<std::int64_t>(text.size()) >= type.min) return std::nullopt;
+      return "takes a " + std::string(type.label) + but_not(text);
+    case ValueKind::kFile:
     case ValueKind::kOptionalText: return std::nullopt;
   }
   return std::nullopt;
