@@ -6,9 +6,9 @@
 
 namespace speedo {
 
-// As write_log(), which shows control characters but the tab as '?', but of a text of several lines,
-// whose ends are kept. Requires: no name in it brings an end of its own, as in texts that protobuf
-// has made.
+// As write_log(), which shows control characters but the tab as '?', but of a text of several
+// lines, whose ends are kept. Requires: no name in it brings an end of its own, as in texts that
+// protobuf has made.
 void write_log_lines(LogLevel level, const char* file, int line, const std::string& text);
 
 }  // namespace speedo

@@ -149,7 +149,7 @@ TEST_CASE("A master that stands still in a checkpoint never mixes its files with
   CHECK(given_up == 4);
 }
 
-TEST_CASE("What a killed master has not finished goes, or gets its name, when the next one begins") {
+TEST_CASE("What a killed master has not finished goes, or gets its name, when another begins") {
   Masters masters;
   REQUIRE(Masters::write(*masters.earlier, 5, 10, 1.0F));
   const auto record = read_record(record_path((masters.folder / "net").string(), 10));
