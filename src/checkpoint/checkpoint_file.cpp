@@ -196,6 +196,9 @@ Result<fs::path> find_part(const fs::path& folder, const record::CheckpointFile&
   if (checked) return file;
   const fs::path replacement = file.string() + new_suffix(record);
   if (check_part(replacement, part, files)) return replacement;
+  // Its writer may have given it its name since the first look.
+  if (checked.error().code == ErrorCode::kNotFound) checked = check_part(file, part, files);
+  if (checked) return file;
   return std::move(checked).error();
 }
 

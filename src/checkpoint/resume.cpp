@@ -20,21 +20,34 @@ namespace {
 
 constexpr std::size_t kStateBytesMax = std::size_t{1} << 34U;  // of a worker
 
+// What `read` makes of a file that a record names. A writer that goes on may give it its name just
+// after it was found without.
+template <class Read>
+auto read_part(const FoundRecord& found, const record::CheckpointFile::Part& part,
+               CheckpointFiles& files, const Read& read) -> decltype(read(fs::path())) {
+  const fs::path folder = found.path.parent_path();
+  SPEEDO_ASSIGN(const fs::path path, find_part(folder, found.record, part, files));
+  auto content = read(path);
+  if (content) return content;
+  const auto now = find_part(folder, found.record, part, files);
+  return now && *now != path ? read(*now) : std::move(content);
+}
+
 // Each is looked at now, and read when it is wanted.
 Result<SavedStates> find_states(const FoundRecord& found, CheckpointFiles& files) {
-  std::vector<fs::path> paths;
   for (const record::CheckpointFile::Part& part : found.record.worker()) {
-    SPEEDO_ASSIGN(fs::path path, find_part(found.path.parent_path(), found.record,
-                                            part, files));
-    paths.push_back(std::move(path));
+    SPEEDO_TRY(find_part(found.path.parent_path(), found.record, part, files));
   }
   const TrainingId training = training_of(found.record);
   const std::uint64_t iteration = found.record.iteration();
-  const std::size_t count = paths.size();
-  return SavedStates{count, [paths = std::move(paths), training, iteration,
+  const auto count = static_cast<std::size_t>(found.record.worker_size());
+  return SavedStates{count, [found, training, iteration,
                              &files](std::size_t k) -> Result<StateOfWorker> {
-    const std::string name = paths[k].string();
-    SPEEDO_ASSIGN(const std::string bytes, files.read(paths[k], kStateBytesMax));
+    const record::CheckpointFile::Part& part = found.record.worker(static_cast<int>(k));
+    const std::string name = (found.path.parent_path() / part.name()).string();
+    SPEEDO_ASSIGN(const std::string bytes, read_part(found, part, files, [&](const fs::path& file) {
+                    return files.read(file, kStateBytesMax);
+                  }));
     SPEEDO_ASSIGN(StateOfWorker state, parse_state_file(bytes, name));
     const TrainingId own{state.head.training_high(), state.head.training_low()};
     if (own == training && state.head.iteration() == iteration) return state;
@@ -49,13 +62,14 @@ Result<SavedStates> find_states(const FoundRecord& found, CheckpointFiles& files
 Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                              CheckpointFiles& files) {
   SPEEDO_TRY(check_owner(found, owner));
-  const fs::path folder = found.path.parent_path();
   const record::CheckpointFile& record = found.record;
-  SPEEDO_ASSIGN(const fs::path model, find_part(folder, record, record.model(), files));
-  SPEEDO_ASSIGN(const fs::path state, find_part(folder, record, record.state(), files));
   SavedCheckpoint saved;
-  SPEEDO_ASSIGN(saved.model, files.read_model(model));
-  SPEEDO_ASSIGN(saved.state, files.read_state(state));
+  SPEEDO_ASSIGN(saved.model, read_part(found, record.model(), files, [&](const fs::path& file) {
+                  return files.read_model(file);
+                }));
+  SPEEDO_ASSIGN(saved.state, read_part(found, record.state(), files, [&](const fs::path& file) {
+                  return files.read_state(file);
+                }));
   if (!is_finite(saved.model) || !is_finite(saved.state)) {
     return Error{ErrorCode::kData, "checkpoint '" + found.path.string() +
                                        "' holds weights that are not finite: training had "

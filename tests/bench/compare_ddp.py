@@ -3,8 +3,8 @@
 
     tests/bench/compare_ddp.py [--build build] [--python PYTHON] [--rounds 3]
                                [--nets lenet,cifar10_quick,cifar10_full,googlenet,caffenet]
-                               [--kinds "full delta,gradient only,async"] [--no-shared-memory]
-                               [--attempts 3]
+                               [--kinds "full delta,gradient only,replicated,async"]
+                               [--no-shared-memory] [--attempts 3]
 
 A net's name may be followed by a batch, as in caffenet:32. Each turn measures, for every net: one
 process of one thread here, two such at the same time that exchange nothing, two workers of `speedo
@@ -38,6 +38,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 KINDS = {
     "full delta": ["--strategy", "sync"],
     "gradient only": ["--strategy", "sync", "--gradient-only"],
+    "replicated": ["--strategy", "sync", "--gradient-only", "--replicated"],
     "async": ["--strategy", "async"],
 }
 TRIAL_STEPS = 3

@@ -95,6 +95,25 @@ TEST_CASE("a state that is cut off, changed, gone or another's is named; auto go
   CHECK(newest->record.iteration() == 10);
 }
 
+TEST_CASE("states whose files get their names between the look at them and the reading come back") {
+  StatesPlace place;
+  place.write(10, {WorkerId{1}, WorkerId{2}});
+  const auto record = read_record(place.file(10, ".speedo"));
+  REQUIRE(record);
+  for (const auto* part : parts_of(*record)) {
+    const fs::path name = place.folder / part->name();
+    fs::rename(name, name.string() + new_suffix(*record));
+  }
+  const auto saved = place.load(10);
+  if (!saved) FAIL(saved.error().message);
+  REQUIRE(saved->workers.count == 2);
+  REQUIRE(place.writer->begin(kStatesTraining));
+  CHECK(fs::exists(place.file(10, ".worker1")));
+  const auto second = saved->workers.read(1);
+  if (!second) FAIL(second.error().message);
+  CHECK(second->values.front() == 2.0F);
+}
+
 TEST_CASE("states go with their checkpoint") {
   const StatesPlace place({.keep = 1});
   place.write(10, {{1}});
