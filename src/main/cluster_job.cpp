@@ -9,6 +9,7 @@
 #include <speedo/base/digest.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/core/update_rule.hpp>
+#include <speedo/store/memory_store.hpp>
 
 #include "base/log.hpp"
 #include "checkpoint/resume.hpp"
@@ -30,7 +31,6 @@ namespace {
 
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
 constexpr float kEamsgdMomentum = 0.9F;
-constexpr std::size_t kJobNameMax = 100;    // check_job_name() takes no longer one
 constexpr std::size_t kDigestLetters = 16;  // of a name that was cut, in hexadecimal digits
 
 // Of --weights, else of the solver where nothing else says what to start from. A checkpoint that

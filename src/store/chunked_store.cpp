@@ -64,11 +64,11 @@ Result<RecordManifest> take_manifest(const StoreShared& shared, std::string_view
 Result<void> check_job_name(const std::string& job) {
   constexpr const char* kAllowed =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-  constexpr std::size_t kJobNameMax = 100;
   if (job.empty() || job.size() > kJobNameMax ||
       job.find_first_not_of(kAllowed) != std::string::npos) {
     return Error{ErrorCode::kUsage, "job name '" + job.substr(0, kJobNameMax) +
-                                        "': use 1 to 100 letters, digits, '-', '_' and '.'"};
+                                        "': use 1 to " + std::to_string(kJobNameMax) +
+                                        " letters, digits, '-', '_' and '.'"};
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/passed_on_files.hpp"
 #include "checkpoint/resume.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -13,54 +14,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Format = caffe::SolverParameter::SnapshotFormat;
-
 constexpr int kFloats = 1000;  // of a model, and of a history
 constexpr std::uint64_t kModelBytes = 4 * kFloats;
 constexpr std::uint64_t kAllBytes = 2 * kModelBytes + 600;  // of a checkpoint, at most
 
 // This machine's files, in a folder that takes so many bytes.
-class SmallDisk : public CheckpointFiles {
+class SmallDisk : public test::PassedOnFiles {
  public:
   explicit SmallDisk(fs::path folder) : folder_(std::move(folder)) {}
 
-  Result<std::vector<fs::path>> list(const fs::path& folder) override {
-    return disk_.list(folder);
-  }
-  Result<std::uint64_t> size(const fs::path& file) override { return disk_.size(file); }
-  Result<std::chrono::seconds> age(const fs::path& file) override { return disk_.age(file); }
-  Result<std::string> read(const fs::path& file, std::size_t bytes_max) override {
-    return disk_.read(file, bytes_max);
-  }
   Result<void> write(const fs::path& file, std::span<const std::byte> bytes) override {
     SPEEDO_TRY(admit(bytes.size()));
-    SPEEDO_TRY(disk_.write(file, bytes));
+    SPEEDO_TRY(PassedOnFiles::write(file, bytes));
     if (!fails_late) return {};
     return Error{ErrorCode::kCannotWrite, "the folder cannot be synchronised"};
-  }
-  Result<void> rename(const fs::path& from, const fs::path& to) override {
-    return disk_.rename(from, to);
-  }
-  Result<void> remove(const fs::path& file) override { return disk_.remove(file); }
-  Result<void> check_writable(const std::string& prefix) override {
-    return disk_.check_writable(prefix);
-  }
-  void sweep(const std::string& beginning) override { disk_.sweep(beginning); }
-  Result<caffe::NetParameter> read_model(const fs::path& file) override {
-    return disk_.read_model(file);
-  }
-  Result<caffe::SolverState> read_state(const fs::path& file) override {
-    return disk_.read_state(file);
   }
   Result<void> write_model(const fs::path& file, const caffe::NetParameter& net,
                            Format format) override {
     SPEEDO_TRY(admit(net.ByteSizeLong()));
-    return disk_.write_model(file, net, format);
+    return PassedOnFiles::write_model(file, net, format);
   }
   Result<void> write_state(const fs::path& file, const caffe::SolverState& state,
                            Format format) override {
     SPEEDO_TRY(admit(state.ByteSizeLong()));
-    return disk_.write_state(file, state, format);
+    return PassedOnFiles::write_state(file, state, format);
   }
 
   std::uint64_t room = UINT64_MAX;
@@ -75,7 +52,6 @@ class SmallDisk : public CheckpointFiles {
   }
 
   const fs::path folder_;
-  CheckpointFiles& disk_ = disk_files();
 };
 
 struct SmallPlace {

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/passed_on_files.hpp"
 #include "checkpoint/resume.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -15,50 +16,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Format = caffe::SolverParameter::SnapshotFormat;
-
 // This machine's files, of a process that stands still once before a change of them.
-class PausingFiles : public CheckpointFiles {
+class PausingFiles : public test::PassedOnFiles {
  public:
-  Result<std::vector<fs::path>> list(const fs::path& folder) override {
-    return disk_.list(folder);
-  }
-  Result<std::uint64_t> size(const fs::path& file) override { return disk_.size(file); }
-  Result<std::chrono::seconds> age(const fs::path& file) override { return disk_.age(file); }
-  Result<std::string> read(const fs::path& file, std::size_t bytes_max) override {
-    return disk_.read(file, bytes_max);
-  }
   Result<void> write(const fs::path& file, std::span<const std::byte> bytes) override {
     step();
-    return disk_.write(file, bytes);
+    return PassedOnFiles::write(file, bytes);
   }
   Result<void> rename(const fs::path& from, const fs::path& to) override {
     step();
-    return disk_.rename(from, to);
+    return PassedOnFiles::rename(from, to);
   }
   Result<void> remove(const fs::path& file) override {
     step();
-    return disk_.remove(file);
-  }
-  Result<void> check_writable(const std::string& prefix) override {
-    return disk_.check_writable(prefix);
-  }
-  void sweep(const std::string& beginning) override { disk_.sweep(beginning); }
-  Result<caffe::NetParameter> read_model(const fs::path& file) override {
-    return disk_.read_model(file);
-  }
-  Result<caffe::SolverState> read_state(const fs::path& file) override {
-    return disk_.read_state(file);
+    return PassedOnFiles::remove(file);
   }
   Result<void> write_model(const fs::path& file, const caffe::NetParameter& net,
                            Format format) override {
     step();
-    return disk_.write_model(file, net, format);
+    return PassedOnFiles::write_model(file, net, format);
   }
   Result<void> write_state(const fs::path& file, const caffe::SolverState& state,
                            Format format) override {
     step();
-    return disk_.write_state(file, state, format);
+    return PassedOnFiles::write_state(file, state, format);
   }
 
   // Before the change after so many.
@@ -74,7 +55,6 @@ class PausingFiles : public CheckpointFiles {
 
   int left_ = 0;
   std::function<void()> meanwhile_;
-  CheckpointFiles& disk_ = disk_files();
 };
 
 struct Masters {

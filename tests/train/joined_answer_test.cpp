@@ -193,11 +193,8 @@ TEST_CASE("a part is opened, the answer to its manifest is lost, and so is what 
   LostAnswer answer;
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, kAnswerParts, nullptr, losing(answer));
-  MergerFixture& fixture = *joined.fixture;
-  const auto elsewhere = joined.offer(1, config);
-  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
-  REQUIRE(elsewhere->orders() > 1);
-  std::vector<float> expected = fixture.stored(2);
+  const auto elsewhere = merge_twice_elsewhere(joined, 1, config);
+  const std::vector<float> expected = joined.fixture->stored(2);
   elsewhere->die([&] {
     MemoryKeyValue& own = *joined.servers[1];
     MemoryKeyValue& next = *joined.servers[2];
@@ -214,10 +211,7 @@ TEST_CASE("a part is opened, the answer to its manifest is lost, and so is what 
     REQUIRE(std::chrono::steady_clock::now() < deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
-  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 3));
-  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
-  REQUIRE((fixture.stored(3) == expected));
+  merge_third(joined, expected);
 }
 
 TEST_CASE("a version that was taken back is back on its server, and does not stay", "[merger]") {

@@ -183,6 +183,24 @@ inline MergeResult merge_delta(Joined& joined, std::uint64_t run) {
   return joined.fixture->merge_or_fail({{0, run}}, false);
 }
 
+// A merger elsewhere of this part, which has merged runs 1 and 2.
+inline std::shared_ptr<Elsewhere> merge_twice_elsewhere(Joined& joined, std::size_t part,
+                                                        const MergerConfig& config) {
+  auto elsewhere = joined.offer(part, config);
+  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
+  REQUIRE(elsewhere->orders() > 1);
+  return elsewhere;
+}
+
+// Run 3 is merged into weights that are `expected` so far.
+inline void merge_third(Joined& joined, std::vector<float> expected) {
+  MergerFixture& fixture = *joined.fixture;
+  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
+  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 3));
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
+  REQUIRE((fixture.stored(3) == expected));
+}
+
 // What the merger says between merges; none: nothing for a while.
 inline std::optional<Error> what_it_waits_for(Joined& joined) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);

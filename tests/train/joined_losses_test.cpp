@@ -100,11 +100,8 @@ TEST_CASE("a part that is lost where it was written last comes from where it was
           "[merger]") {
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 3);
-  MergerFixture& fixture = *joined.fixture;
-  const auto first = joined.offer(1, config);
-  for (const std::uint64_t run : {1, 2}) merge_delta(joined, run);
-  REQUIRE(first->orders() > 1);
-  std::vector<float> expected = fixture.stored(2);
+  const auto first = merge_twice_elsewhere(joined, 1, config);
+  const std::vector<float> expected = joined.fixture->stored(2);
   std::vector<MemoryImage> images;
   for (const auto& server : joined.servers) images.push_back(server->image());
   first->die([] {});
@@ -119,10 +116,7 @@ TEST_CASE("a part that is lost where it was written last comes from where it was
     joined.servers[1]->set_image({});
     joined.servers[2]->set_image(images[2]);
   });
-  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
-  const auto delta = fixture.padded(random_floats(kJoinedCount, 0.01F, 3));
-  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += delta[i];
-  REQUIRE((fixture.stored(3) == expected));
+  merge_third(joined, expected);
 }
 
 TEST_CASE("a stage is entered though a server has just lost what it had", "[merger]") {
@@ -258,11 +252,7 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
   const MergerConfig config = with_term({});
   Joined joined(config, kJoinedCount, 3);
   MergerFixture& fixture = *joined.fixture;
-  const auto elsewhere = joined.offer(1, config);
-  for (const std::uint64_t run : {1, 2}) {
-    merge_delta(joined, run);
-  }
-  REQUIRE(elsewhere->orders() > 1);
+  const auto elsewhere = merge_twice_elsewhere(joined, 1, config);
   REQUIRE_FALSE(fixture.merger->waits_because());
 
   elsewhere->die([&] {
@@ -319,10 +309,7 @@ TEST_CASE("a part's copy that the store has lost is asked for again, and not for
   Joined joined(config, kJoinedCount, 3, nullptr, [&](auto map) {
     return std::make_shared<CopyLosingMap>(std::move(map), copies);
   });
-  const auto elsewhere = joined.offer(1, config);
-  merge_delta(joined, 1);
-  merge_delta(joined, 2);
-  REQUIRE(elsewhere->orders() > 1);
+  const auto elsewhere = merge_twice_elsewhere(joined, 1, config);
   copies = forgotten;
   std::promise<Result<Merger::Copy>> copied;
   joined.fixture->merger->copy([&](auto copy) { copied.set_value(std::move(copy)); });

@@ -46,13 +46,18 @@ TEST_CASE("a store that is away is waited for, with a line every 30 s, and train
   CHECK(count_notes(master, "out of reach for") == 6);
 }
 
-TEST_CASE("a store that stays away ends training as unavailable, with a snapshot") {
-  MasterDriver master(patient(1, 60));
+// One worker's first run is merged, and then the store is lost.
+void lose_after_merge(MasterDriver& master) {
   master.tick(0);
   master.join(5, 0);
   master.trained(5, 0, 0);
   master.merged(0, 1);
   master.on(master_event::StoreLost{kAway});
+}
+
+TEST_CASE("a store that stays away ends training as unavailable, with a snapshot") {
+  MasterDriver master(patient(1, 60));
+  lose_after_merge(master);
   CHECK(master.tick(59).empty());
   CHECK(master.stopped_waiting == 0);
   CHECK(master.tick(60) ==
@@ -66,11 +71,7 @@ TEST_CASE("a store that stays away ends training as unavailable, with a snapshot
 
 TEST_CASE("a store that is back once training has ended is said to be back, and no more") {
   MasterDriver master(patient(1, 60));
-  master.tick(0);
-  master.join(5, 0);
-  master.trained(5, 0, 0);
-  master.merged(0, 1);
-  master.on(master_event::StoreLost{kAway});
+  lose_after_merge(master);
   master.tick(60);
   CHECK(!master.session.finished());  // the last snapshot is being written
   master.on(master_event::StoreBack{});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -13,7 +14,8 @@ namespace speedo {
 // Requires: `job` is valid, see check_job_name().
 std::shared_ptr<ParameterStore> make_memory_store(const std::string& job = "memory");
 
-// A job's name is part of its keys: letters, digits, '-', '_', '.', at most 100. Error: kUsage.
+// A job's name is part of its keys: letters, digits, '-', '_', '.', at most so many. Error: kUsage.
+inline constexpr std::size_t kJobNameMax = 100;
 Result<void> check_job_name(const std::string& job);
 
 }  // namespace speedo
