@@ -100,6 +100,7 @@ class ProofCluster : private Observer {
   void watch_published(const Mastership& mastership, Version version);
   bool are_in_memory(const master_command::StartMerge& job, std::uint64_t term) const;
   void watch_command(Mastership& mastership, const MasterCommand& command);
+  void expect_erased(Mastership& mastership, std::uint64_t worker);
   void watch_erased(Mastership& mastership, std::uint64_t worker);
   void watch_rejected(const master_command::StartMerge& job, const MergeResult& result);
   bool is_stale(const Mastership& mastership) const;

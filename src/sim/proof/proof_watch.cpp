@@ -16,7 +16,7 @@
 namespace speedo::sim {
 namespace {
 
-// Of a master that reaches the store, with the store's absences before.
+// Of a master that reaches the store, which has not restarted meanwhile.
 constexpr Instant kEraseTime = std::chrono::seconds(15);
 
 std::optional<std::vector<float>> contribution_values(RecordStore& store, const std::string& name,
@@ -254,8 +254,18 @@ void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& co
   const auto* const erase = std::get_if<master_command::EraseWorker>(&command);
   if (erase == nullptr) return;
   record_checker_.told_to_erase(term, erase->worker.value);
-  world_.queue().after(kEraseTime, [this, &mastership, worker = erase->worker.value] {
-    watch_erased(mastership, worker);
+  expect_erased(mastership, erase->worker.value);
+}
+
+// A restart of the store meanwhile takes a merge that the erasing waits for to its beginning.
+void ProofCluster::expect_erased(Mastership& mastership, std::uint64_t worker) {
+  const std::uint64_t incarnation = servers_.incarnation();
+  world_.queue().after(kEraseTime, [this, &mastership, worker, incarnation] {
+    if (servers_.incarnation() == incarnation) {
+      watch_erased(mastership, worker);
+    } else {
+      expect_erased(mastership, worker);
+    }
   });
 }
 
