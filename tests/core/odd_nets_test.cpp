@@ -187,5 +187,31 @@ TEST_CASE("a recurrent layer's gradients are the same whether a layer behind it 
   check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
 }
 
+// So do those that tell by the sign of what they gave how steep they are, where it is not in place.
+TEST_CASE("an activation beside has one gradient whether a layer behind it works in place") {
+  const std::string activation = GENERATE(
+      as<std::string>(), "type: 'ReLU'", "type: 'ReLU' relu_param { negative_slope: 0.1 }",
+      "type: 'ELU'", "type: 'ELU' elu_param { alpha: 0.3 }", "type: 'ELU' elu_param { alpha: -2 }");
+  const std::string behind = GENERATE(
+      as<std::string>(), "type: 'Bias' bias_param { filler { value: 0.7 } }",
+      "type: 'Bias' bias_param { filler { value: -0.7 } }", "type: 'Exp'", "type: 'Sigmoid'",
+      "type: 'Softmax'", "type: 'Power' power_param { scale: -2 shift: 0.5 }", "type: 'Dropout'",
+      "type: 'MVN' mvn_param { normalize_variance: false }", "type: 'ReLU'", "type: 'Scale'");
+  CAPTURE(activation, behind);
+  const auto run = [&](const std::string& top) {
+    const std::string text =
+        input("x", "dim: 3 dim: 4 dim: 3 dim: 2") + input("y", "dim: 3 dim: 4 dim: 3 dim: 2") +
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param {"
+        " num_output: 4 kernel_size: 1 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'a' bottom: 'c' top: 'a' " +
+        activation + " }\n" + "layer { name: 'behind' bottom: 'a' top: '" + top + "' " + behind +
+        " }\n" + "layer { name: 'loss' type: 'EuclideanLoss' bottom: '" + top + "' bottom: 'y' }\n";
+    return run_net(text, test_backend(), net_options(Phase::kTrain), 1);
+  };
+  const NetRun beside = run("b"), in_place = run("a");
+  CHECK(beside.losses == in_place.losses);
+  check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
+}
+
 }  // namespace
 }  // namespace speedo

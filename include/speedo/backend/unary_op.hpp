@@ -66,6 +66,12 @@ inline BackwardReads backward_reads(const UnaryOp& op) {
   return {.src = true, .dst = false};
 }
 
+// Whether the slope is another one below 0, and Backend::map_backward() reads y for it.
+inline bool has_two_slopes_by_dst(const UnaryOp& op) {
+  const bool has_two_slopes = op.kind == UnaryKind::kElu || op.kind == UnaryKind::kRelu;
+  return has_two_slopes && backward_reads(op).dst;
+}
+
 // Whether 0 gives 0, and any gradient there a finite one: padding of blocked layouts stays zero.
 inline bool keeps_zero(const UnaryOp& op) {
   switch (op.kind) {

@@ -7,6 +7,7 @@ namespace speedo {
 Result<void> ElementwiseLayer::setup(const LayerContext& context, Tensors bottoms, Tensors tops) {
   SPEEDO_TRY(Layer::setup(context, bottoms, tops));
   SPEEDO_ASSIGN(op_, read_op());
+  has_own_top_ = tops[0] != bottoms[0];
   return {};
 }
 

@@ -14,6 +14,8 @@ class ElementwiseLayer : public Layer {
   using Layer::Layer;
   bool allows_in_place() const override { return true; }
   bool keeps_bottom() const override { return backward_reads(op_).src; }
+  // Caffe takes the sign from the bottom, which an own top leaves as it is.
+  bool keeps_top() const override { return has_own_top_ && has_two_slopes_by_dst(op_); }
   LayoutRule layout_rule() const override {
     return keeps_zero(op_) ? LayoutRule::kSame : LayoutRule::kSameUnpadded;
   }
@@ -38,6 +40,7 @@ class ElementwiseLayer : public Layer {
 
  private:
   UnaryOp op_;
+  bool has_own_top_ = false;  // by the net's definition
   BottomCopy copy_;
 };
 
