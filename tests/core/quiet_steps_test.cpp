@@ -136,7 +136,12 @@ constexpr const char* kNormNet =
     "layer { name: 'square' type: 'EuclideanLoss' bottom: 'ip2' bottom: 'data' top: 'square' "
     "loss_weight: 0.25 }\n"
     "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip3' bottom: 'label' top: 'loss' "
-    "loss_param { LOSS } }\n";
+    "loss_param { LOSS } }\n"
+    "layer { name: 'far' type: 'Power' bottom: 'label' top: 'far' power_param { scale: 1 } }\n"
+    "layer { name: 'watched' type: 'SoftmaxWithLoss' bottom: 'ip3' bottom: 'far' top: 'watched' "
+    "loss_weight: 0 }\n"
+    "layer { name: 'seen' type: 'SigmoidCrossEntropyLoss' bottom: 'ip2' bottom: 'data' top: 'seen' "
+    "loss_weight: 0 }\n";
 
 caffe::SolverParameter norm_solver(const std::string& source, const std::string& loss) {
   std::string text = kNormNet;
@@ -150,6 +155,16 @@ TEST_CASE("statistics and every loss that can stay on the device are the same", 
   const std::string loss = GENERATE("", "ignore_label: 1", "normalization: NONE");
   CAPTURE(loss);
   require_equal(norm_solver(source, loss), 7, Expected::kReplayed);
+}
+
+TEST_CASE("a label that cannot be ends a quiet iteration, too, where its loss has no weight",
+          "[solver]") {
+  caffe::SolverParameter message = norm_solver("generated", "");
+  for (caffe::LayerParameter& layer : *message.mutable_net_param()->mutable_layer()) {
+    if (layer.name() == "far") layer.mutable_power_param()->set_scale(100);
+  }
+  require_equal(message, 4, Expected::kReplayed);
+  CHECK(train(message, 0, 4).error.find("watched") != std::string::npos);
 }
 
 TEST_CASE("statistics that are read and not changed stay on the device", "[solver]") {

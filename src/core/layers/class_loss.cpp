@@ -28,7 +28,7 @@ Result<void> ClassLossLayer::prepare(Tensors /*bottoms*/, Tensors /*tops*/, bool
 QueuedLoss ClassLossLayer::queued_loss(Tensors tops) {
   return {.value = tops[0]->data(),
           .sums = sums_.data(),
-          .weight = tops[0]->grad(),
+          .weight = loss_gradient(*tops[0]),
           .normalizer =
               fixed_normalizer(parameter_message().loss_param(), DefaultNormalization::kValid,
                                {.outer = shape_.outer, .inner = shape_.inner})};

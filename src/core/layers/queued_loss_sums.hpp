@@ -10,6 +10,12 @@ namespace speedo {
 
 class Backend;
 
+// QueuedLoss::weight of a layer whose loss this is: null if it does not count, so that no backward
+// pass asks for it.
+inline const float* loss_gradient(const Tensor& loss) {
+  return loss.has_grad() ? loss.grad() : nullptr;
+}
+
 // QueuedLoss::sums of a layer's loss that stays on a device with memory of its own.
 class QueuedLossSums {
  public:

@@ -48,7 +48,7 @@ DeviceSteps::Labelled SigmoidLossLayer::labelled(Tensors bottoms) const {
 QueuedLoss SigmoidLossLayer::queued_loss(Tensors tops) {
   return {.value = tops[0]->data(),
           .sums = sums_.data(),
-          .weight = tops[0]->grad(),
+          .weight = loss_gradient(*tops[0]),
           .normalizer = fixed_normalizer(parameter_message().loss_param(),
                                          DefaultNormalization::kBatchSize, counts_)};
 }

@@ -173,6 +173,7 @@ struct Net::Impl {
 
   // net_queue.cpp: passes on a device that computes beside the host.
   std::size_t source_count() const;
+  bool is_term(std::size_t node, std::size_t top) const;
   Result<void> queue_forward(DeviceSteps& steps, std::size_t node);
   void queue_terms(DeviceSteps& steps, std::size_t node);
 

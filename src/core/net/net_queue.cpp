@@ -18,6 +18,12 @@ std::size_t Net::Impl::source_count() const {
   return static_cast<std::size_t>(first - views.begin());
 }
 
+// Also one without weight: that it is not finite is how it says that its labels are wrong.
+bool Net::Impl::is_term(std::size_t node, std::size_t top) const {
+  return planned.nodes[node].loss_weights[top] != 0.0F ||
+         views[node].layer->default_loss_weight(static_cast<int>(top)) != 0.0F;
+}
+
 Result<void> Net::Impl::queue_forward(DeviceSteps& steps, std::size_t node) {
   const LayerView& view = views[node];
   SPEEDO_TRY(follow_shapes(node));
@@ -35,10 +41,9 @@ void Net::Impl::queue_terms(DeviceSteps& steps, std::size_t node) {
   std::array<DeviceSteps::Term, DeviceSteps::kTermsMax> terms;
   std::size_t count = 0;
   for (std::size_t i = 0; i < views[node].tops.size(); ++i) {
-    const float weight = planned.nodes[node].loss_weights[i];
-    if (weight == 0.0F) continue;
+    if (!is_term(node, i)) continue;
     SPEEDO_ASSERT(count < terms.size() && views[node].tops[i]->count() == 1);
-    terms[count++] = {weight, views[node].tops[i]->data()};
+    terms[count++] = {planned.nodes[node].loss_weights[i], views[node].tops[i]->data()};
   }
   if (count > 0) steps.add_terms(std::span(terms).first(count));
 }
@@ -74,7 +79,7 @@ std::string Net::queue_obstacle() const {
     const LayerView& view = impl_->views[node];
     std::size_t terms = 0;
     for (std::size_t i = 0; i < view.tops.size(); ++i) {
-      if (impl_->planned.nodes[node].loss_weights[i] == 0.0F) continue;
+      if (!impl_->is_term(node, i)) continue;
       ++terms;
       if (view.tops[i]->count() == 1) continue;
       return fmt::format("the loss of layer '{}' is not a single value", view.layer->name());

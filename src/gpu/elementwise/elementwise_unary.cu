@@ -2,6 +2,7 @@
 
 #include "gpu/elementwise/elementwise.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "gpu/elementwise/unary_math.hpp"
@@ -109,12 +110,20 @@ void map_backward(Queue& queue, const UnaryOp& op, Elements n, const MapGradient
          MapBackwardKernel{op, n.count, x, y, grad, to, are_aligned(x, y, grad, to)});
 }
 
-// Four at once; what more there are are added to the sum of those, which the slope is for.
+// Four at once; what more there are are added to the sum of those, which the slope is for. Then no
+// other one may be in the place of that sum.
 void sum_gradients(Queue& queue, const std::optional<UnaryOp>& f, Elements n,
                    std::span<const float* const> gradients, const SummedGradient& arrays) {
   SPEEDO_ASSERT(!gradients.empty() && (!f || backward_reads(*f) == BackwardReads{false, true}));
   if (n.count == 0) return;
   constexpr std::size_t kMax = 4;
+  const std::size_t in_place =
+      std::ranges::find_if(gradients, [&](const float* each) { return each != arrays.x_grad; }) -
+      gradients.begin();
+  if (in_place > kMax) {
+    map(queue, affine(static_cast<float>(in_place)), n, arrays.x_grad, arrays.x_grad);
+    return sum_gradients(queue, f, n, gradients.subspan(in_place - 1), arrays);
+  }
   if (gradients.size() > kMax) {
     sum_gradients(queue, std::nullopt, n, gradients.first(kMax), arrays);
     std::vector<const float*> rest(gradients.begin() + kMax - 1, gradients.end());

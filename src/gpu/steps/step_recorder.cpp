@@ -62,9 +62,9 @@ StepRecorder::Recorded StepRecorder::end() {
 void StepRecorder::stop() {
   graph_ = inner_->end_capture(stream_);
   is_recording_ = false;
-  streams_.unlock();
   if (graph_ == nullptr && lost_.empty()) lost_ = "CUDA could not record it";
   if (lost_.empty()) queue_graph(numbers_);
+  streams_.unlock();  // what others queue on the streams comes behind what was recorded
   if (!obstacle_.empty() || !lost_.empty()) forget();
 }
 
