@@ -10,6 +10,7 @@
 #include "cpu/convolution/convolution.hpp"
 #include "cpu/convolution/im2col.hpp"
 #include "cpu/elementwise/channels.hpp"
+#include "cpu/elementwise/dropout_mask.hpp"
 #include "cpu/elementwise/elementwise.hpp"
 #include "cpu/gemm/gemm.hpp"
 #include "cpu/gemm/openblas.hpp"
@@ -183,10 +184,9 @@ class CpuBackend final : public Backend {
     cpu::lstm_backward(pool_, shape, step);
   }
 
-  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
-    split(n, [&](std::int64_t at, std::int64_t count) {
-      cpu::dropout_mask(count, ratio, seed + static_cast<std::uint64_t>(at), mask + at);
-    });
+  void dropout_mask(const ChannelView& view, float ratio, std::uint64_t seed,
+                    float* mask) override {
+    cpu::dropout_mask(pool_, view, ratio, seed, mask);
   }
 
   void softmax_forward(SoftmaxShape shape, const float* x, float* y) override {

@@ -160,8 +160,9 @@ class GpuBackend final : public Backend {
     gpu::lstm_backward(queue_, shape, step);
   }
 
-  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
-    gpu::dropout_mask(queue_, n, ratio, seed, mask);
+  void dropout_mask(const ChannelView& view, float ratio, std::uint64_t seed,
+                    float* mask) override {
+    gpu::dropout_mask(queue_, view, ratio, seed, mask);
   }
 
   void softmax_forward(SoftmaxShape shape, const float* x, float* y) override {

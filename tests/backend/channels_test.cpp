@@ -77,5 +77,36 @@ TEST_CASE("PReLU agrees with the reference") {
   }
 }
 
+TEST_CASE("dropout masks are those of the reference, and the same in every layout") {
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
+  const float ratio = GENERATE(0.0F, 0.4F, 0.999F);
+  const std::uint64_t seed = GENERATE(0xfeedbeefULL, ~std::uint64_t{0} - 100);
+  std::vector<float> plain;
+  for (const Layout layout : layouts_of(shape.channels)) {
+    CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, ratio);
+    const auto make = [&](Workbench& bench) {
+      float* mask = bench.blank_array(shape, layout);
+      bench.backend().dropout_mask({shape, layout}, ratio, seed, mask);
+      return bench.get_array(shape, layout, mask);
+    };
+    require_conforming_vectors(0.0, make);
+    Workbench bench(test::make_backend(2));
+    const std::vector<float> mask = make(bench);
+    if (plain.empty()) plain = mask;
+    CHECK((mask == plain));
+  }
+}
+
+TEST_CASE("the dropout share is the ratio") {
+  const std::int64_t block = GENERATE(1, 16);
+  const ArrayShape shape{1, 100, 1000};
+  Workbench bench(test::make_backend(2));
+  float* mask = bench.blank_array(shape, {block});
+  bench.backend().dropout_mask({shape, {block}}, 0.3F, 77, mask);
+  double kept = 0.0;
+  for (const float value : bench.get_array(shape, {block}, mask)) kept += value > 0.0F ? 1.0 : 0.0;
+  REQUIRE(kept == Approx(70000.0).margin(700.0));
+}
+
 }  // namespace
 }  // namespace speedo

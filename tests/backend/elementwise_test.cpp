@@ -117,15 +117,6 @@ TEST_CASE("elementwise operations agree with the reference") {
       });
     }
   }
-  SECTION("dropout") {
-    for (const float ratio : {0.0F, 0.4F, 0.999F}) {
-      require_conforming_vectors(0.0, [&](Workbench& bench) {
-        float* mask = bench.blank(n);
-        bench.backend().dropout_mask(n, ratio, 0xfeedbeefULL, mask);
-        return bench.get(mask, n);
-      });
-    }
-  }
   SECTION("maximum of three") {
     auto with_ties = b;
     for (std::size_t i = 0; i < with_ties.size(); i += 3) with_ties[i] = a[i];
@@ -200,15 +191,6 @@ TEST_CASE("squares stay finite and are never negative, whatever comes in") {
     const float* squares = kind == AdaptiveKind::kAdam ? second : first;
     for (const float value : bench.get(squares, n)) REQUIRE(value >= 0.0F);
   }
-}
-
-TEST_CASE("the dropout share is the ratio") {
-  Workbench bench(test::make_backend(2));
-  float* mask = bench.blank(100000);
-  bench.backend().dropout_mask(100000, 0.3F, 77, mask);
-  double kept = 0.0;
-  for (const float value : bench.get(mask, 100000)) kept += value > 0.0F ? 1.0 : 0.0;
-  REQUIRE(kept == Approx(70000.0).margin(700.0));
 }
 
 TEST_CASE("powers at the ends of the range are those of std::pow") {

@@ -98,7 +98,8 @@ void LayerBench::dropout(const std::string& name, std::int64_t count) {
   float* mask = array(count);
   float* y = array(count);
   const auto floats = static_cast<double>(count);
-  bytes(name, "", "mask", floats, "", [&] { backend_->dropout_mask(count, 0.5F, 7, mask); });
+  const ChannelView line{{1, count}, {}};
+  bytes(name, "", "mask", floats, "", [&] { backend_->dropout_mask(line, 0.5F, 7, mask); });
   bytes(name, "", "product", 3 * floats, "", [&] {
     backend_->zip({BinaryKind::kProduct}, count, {x, mask, y});
   });

@@ -136,8 +136,9 @@ TEST_CASE("masks of bfloat16 keep the elements that others keep") {
   CAPTURE(n);
   require_agreement(0.0, [&](Trial& trial) {
     float* mask = trial.blank_array(line(n), halves(n));
-    trial.run([&](Backend& backend) { backend.dropout_mask(n, 0.4F, 7, mask); },
-              [&](Queue& queue) { dropout_mask(queue, {n, kHalf}, 0.4F, 7, mask); });
+    const ChannelView view{line(n), halves(n)};
+    trial.run([&](Backend& backend) { backend.dropout_mask(view, 0.4F, 7, mask); },
+              [&](Queue& queue) { dropout_mask(queue, view, 0.4F, 7, mask); });
     return trial.get_array(line(n), halves(n), mask);
   });
 }

@@ -4,6 +4,7 @@
 
 #include "gpu/agreement.hpp"
 #include "gpu/elementwise/channel_sums.hpp"
+#include "gpu/elementwise/elementwise.hpp"
 #include "support/catch.hpp"
 
 namespace speedo::gpu {
@@ -148,6 +149,20 @@ TEST_CASE("PReLU agrees with the reference") {
         });
     return joined(joined(trial.get_array(shape, layout, y), trial.get_array(shape, layout, grad)),
                   trial.get(slope_grad, shape.channels));
+  });
+}
+
+TEST_CASE("dropout masks are the same bit for bit, in every layout") {
+  const ArrayShape shape = GENERATE(from_range(channel_shapes()));
+  const Layout layout = GENERATE_COPY(from_range(stored_layouts(shape.channels)));
+  const float ratio = GENERATE(0.0F, 0.1F, 0.5F, 0.9999F);
+  const std::uint64_t seed = GENERATE(std::uint64_t{7}, ~std::uint64_t{0} - 100);
+  CAPTURE(shape.batch, shape.channels, shape.spatial, layout.block, ratio, seed);
+  require_agreement(0.0, [&](Trial& trial) {
+    float* mask = trial.blank_array(shape, layout);
+    trial.run([&](Backend& backend) { backend.dropout_mask({shape, layout}, ratio, seed, mask); },
+              [&](Queue& queue) { dropout_mask(queue, {shape, layout}, ratio, seed, mask); });
+    return trial.get_array(shape, layout, mask);
   });
 }
 

@@ -75,7 +75,7 @@ class RecorderRig {
   void step(std::uint64_t seed) {
     copy(*queue, kRecorderLength, x, y);
     map(*queue, affine(1.0F, 1.0F), kRecorderLength, x, x);
-    dropout_mask(*queue, kRecorderLength, 0.5F, seed, mask);
+    dropout_mask(*queue, {{1, kRecorderLength}, {}}, 0.5F, seed, mask);
   }
   std::vector<float> values(const float* array) {
     std::vector<float> host(kRecorderLength);

@@ -247,12 +247,10 @@ class Drawer {
     return true;
   }
 
-  // A mask follows the order in memory, which is the same on all backends for two axes alone.
   bool dropout(const Blob& bottom) {
-    const bool is_plain = is_test_ || bottom.dims.size() == 2;
     append_or_cover("Dropout", bottom,
                     fmt::format("dropout_param {{ dropout_ratio: {} }}",
-                                is_plain ? draw_.pick<double>({0.5, 0.25, 0.75}) : 0.0),
+                                draw_.pick<double>({0.5, 0.25, 0.75, 0.0})),
                     true);
     return true;
   }

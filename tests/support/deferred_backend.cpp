@@ -248,8 +248,9 @@ class DeferredBackend final : public Backend {
   void lstm_backward(const LstmShape& shape, const LstmBackward& step) override {
     queue(&Backend::lstm_backward, shape, step);
   }
-  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
-    queue(&Backend::dropout_mask, n, ratio, seed, mask);
+  void dropout_mask(const ChannelView& view, float ratio, std::uint64_t seed,
+                    float* mask) override {
+    queue(&Backend::dropout_mask, view, ratio, seed, mask);
   }
 
   void softmax_forward(SoftmaxShape shape, const float* x, float* y) override {

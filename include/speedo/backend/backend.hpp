@@ -224,10 +224,12 @@ class Backend {
   virtual void lstm_forward(const LstmShape& shape, const LstmForward& step) = 0;
   virtual void lstm_backward(const LstmShape& shape, const LstmBackward& step) = 0;
 
-  // Dropout. Element i is kept when mix64(seed + i) >> 40 scaled to [0, 1) is >= ratio, so masks
-  // are the same on every device. Kept elements get `scale` = 1/(1-ratio), as the mask's type has
-  // it; mask receives scale or 0.
-  virtual void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) = 0;
+  // Dropout. Element i, as counted in plain order, is kept when mix64(seed + i) >> 40 scaled to
+  // [0, 1) is >= ratio, so masks are the same on every device and in every layout. Kept elements
+  // get `scale` = 1/(1-ratio), as the mask's type has it; mask receives scale or 0, which padding
+  // gets, too.
+  virtual void dropout_mask(const ChannelView& view, float ratio, std::uint64_t seed,
+                            float* mask) = 0;
 
   // Softmax over the middle axis of outer x classes x inner; x may equal y. Backward overwrites.
   struct SoftmaxShape {

@@ -38,7 +38,8 @@ Result<void> DropoutLayer::forward(Tensors bottoms, Tensors tops) {
     return {};
   }
   SPEEDO_ASSERT(context().random != nullptr);
-  backend().dropout_mask(all, ratio_, context().random->next(), mask_.data());
+  backend().dropout_mask({mask_.array_shape(), mask_.layout()}, ratio_, context().random->next(),
+                         mask_.data());
   backend().zip({BinaryKind::kProduct}, all, {bottoms[0]->data(), mask_.data(), tops[0]->data()});
   return {};
 }

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-
-#include <speedo/base/random.hpp>
 
 #include "cpu/support/simd.hpp"
 #ifndef HWY_TARGET_INCLUDE
@@ -73,44 +70,6 @@ HWY_FLATTEN void fill_kernel(std::int64_t n, float value, float* y) {
   for_each_vector(d, n, [&](std::int64_t i, auto access) { access.store(v, d, y + i); });
 }
 
-// The 24 random bits are compared as integers: ratio * 2^24 is exact in a float.
-HWY_FLATTEN void dropout_mask_kernel(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
-  const float scale = 1.0F / (1.0F - ratio);
-  const auto threshold = static_cast<std::uint64_t>(std::ceil(ratio * 16777216.0F));
-  std::int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::ScalableTag<std::uint64_t> d;
-  const hn::ScalableTag<std::uint32_t> d32;
-  const hn::RebindToSigned<decltype(d32)> di32;
-  const F32 df;
-  const auto kept = hn::Set(df, scale);
-  const auto below = hn::Set(di32, static_cast<std::int32_t>(threshold) - 1);
-  // mix64() of base/random.hpp, but for its last shift: the upper halves are enough.
-  const auto mixed = [&](auto counter) {
-    auto z = counter;
-    z = hn::Mul(hn::Xor(z, hn::ShiftRight<30>(z)), hn::Set(d, 0xbf58476d1ce4e5b9U));
-    z = hn::Mul(hn::Xor(z, hn::ShiftRight<27>(z)), hn::Set(d, 0x94d049bb133111ebU));
-    return hn::BitCast(d32, hn::Xor(z, hn::ShiftRight<31>(z)));
-  };
-  const std::int64_t step = lanes(d);
-  const auto advance = hn::Set(d, static_cast<std::uint64_t>(step));
-  auto counter = hn::Iota(d, seed + 0x9e3779b97f4a7c15U);
-  for (; i + 2 * step <= n; i += 2 * step) {
-    const auto low = mixed(counter);
-    counter = hn::Add(counter, advance);
-    const auto high = mixed(counter);
-    counter = hn::Add(counter, advance);
-    const auto bits = hn::ShiftRight<8>(hn::ConcatOdd(d32, high, low));
-    const auto is_kept = hn::Gt(hn::BitCast(di32, bits), below);
-    hn::StoreU(hn::IfThenElseZero(hn::RebindMask(df, is_kept), kept), df, mask + i);
-  }
-#endif
-  for (; i < n; ++i) {
-    const std::uint64_t bits = mix64(seed + static_cast<std::uint64_t>(i)) >> 40U;
-    mask[i] = bits >= threshold ? scale : 0.0F;
-  }
-}
-
 }  // namespace
 }  // namespace speedo::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -121,7 +80,6 @@ namespace {
 
 HWY_EXPORT(zip_kernel);
 HWY_EXPORT(fill_kernel);
-HWY_EXPORT(dropout_mask_kernel);
 
 // Results that are still in the first-level cache when the activation takes them.
 constexpr std::int64_t kChunk = 2048;
@@ -143,9 +101,6 @@ void zip(const BinaryOp& op, std::int64_t n, const ZipArrays& arrays) {
   }
 }
 void fill(std::int64_t n, float value, float* y) { HWY_DYNAMIC_DISPATCH(fill_kernel)(n, value, y); }
-void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask) {
-  HWY_DYNAMIC_DISPATCH(dropout_mask_kernel)(n, ratio, seed, mask);
-}
 
 }  // namespace speedo::cpu
 #endif

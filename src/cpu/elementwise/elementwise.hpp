@@ -29,8 +29,6 @@ void power(const UnaryOp& op, std::int64_t n, const float* x, float* y);
 void power_backward(const UnaryOp& op, std::int64_t n, const float* x, const float* y_grad,
                     float* x_grad);
 
-// `seed` is that of the first element of this part.
-void dropout_mask(std::int64_t n, float ratio, std::uint64_t seed, float* mask);
 void sgd_update(std::int64_t n, const SgdStep& step, const float* weights, float* history,
                 float* grad);
 void sgd_step(std::int64_t n, const SgdStep& step, float* weights, float* history, float* grad);

@@ -56,7 +56,8 @@ struct CopyRowsKernel {
 struct DropoutKernel {
   static constexpr const char* kName = "dropout_mask";
   std::int64_t n;
-  const std::uint64_t* seed_at;  // null: the seed
+  PlainIndex plain;
+  const std::uint64_t* seed_at;   // null: the seed
   std::uint64_t seed, kept_from;  // of 24 bits
   float scale;
   ArrayTo mask;
@@ -67,8 +68,9 @@ struct DropoutKernel {
     const std::uint64_t first = seed_at == nullptr ? seed : *seed_at;
     for_each_element(lane, n, mask.type, by_fours, [&](auto at) {
       at.store(mask, at.make([&](std::int64_t i) {
-        const std::uint64_t bits = mix64(first + static_cast<std::uint64_t>(i)) >> 40U;
-        return bits >= kept_from ? scale : 0.0F;
+        const std::int64_t place = plain.at(i);
+        const std::uint64_t bits = mix64(first + static_cast<std::uint64_t>(place)) >> 40U;
+        return place >= 0 && bits >= kept_from ? scale : 0.0F;
       }));
     });
   }
@@ -85,8 +87,7 @@ void copy(Queue& queue, Elements n, const float* x, float* y) {
 void fill(Queue& queue, Elements n, float value, float* x) {
   if (n.count == 0) return;
   const ArrayTo to{x, n.type};
-  launch(queue, grid_for(queue, n.count, 4),
-         FillKernel{n.count, value, to, are_aligned(to)});
+  launch(queue, grid_for(queue, n.count, 4), FillKernel{n.count, value, to, are_aligned(to)});
 }
 
 void copy_rows(Queue& queue, std::int64_t rows, Elements columns, RowsFrom from, RowsTo to) {
@@ -101,13 +102,15 @@ void copy_rows(Queue& queue, std::int64_t rows, Elements columns, RowsFrom from,
                         by_fours});
 }
 
-void dropout_mask(Queue& queue, Elements n, float ratio, std::uint64_t seed, float* mask) {
-  if (n.count == 0) return;
-  const ArrayTo to{mask, n.type};
+void dropout_mask(Queue& queue, const ChannelView& view, float ratio, std::uint64_t seed,
+                  float* mask) {
+  const std::int64_t n = view.shape.storage_count(view.layout);
+  if (n == 0) return;
+  const ArrayTo to{mask, view.layout.type};
   const auto kept_from = static_cast<std::uint64_t>(std::ceil(ratio * 16777216.0F));
-  launch(queue, grid_for(queue, n.count, 4),
-         DropoutKernel{n.count, queue.driver.vary(seed), seed, kept_from, 1.0F / (1.0F - ratio), to,
-                       are_aligned(to)});
+  launch(queue, grid_for(queue, n, 4),
+         DropoutKernel{n, PlainIndex(view.shape, view.layout), queue.driver.vary(seed), seed,
+                       kept_from, 1.0F / (1.0F - ratio), to, are_aligned(to)});
 }
 
 }  // namespace speedo::gpu

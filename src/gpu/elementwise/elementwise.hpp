@@ -6,6 +6,7 @@
 
 #include <speedo/backend/binary_op.hpp>
 #include <speedo/backend/element_type.hpp>
+#include <speedo/backend/layout.hpp>
 #include <speedo/backend/reduce_op.hpp>
 #include <speedo/backend/unary_op.hpp>
 #include <speedo/backend/update_step.hpp>
@@ -50,7 +51,8 @@ struct RowsTo {
 };
 void copy_rows(Queue& queue, std::int64_t rows, Elements columns, RowsFrom from, RowsTo to);
 
-void dropout_mask(Queue& queue, Elements n, float ratio, std::uint64_t seed, float* mask);
+void dropout_mask(Queue& queue, const ChannelView& view, float ratio, std::uint64_t seed,
+                  float* mask);
 
 // The update rules. `weights` of a step are changed, those of an update read. Each range has the
 // step's rate and decays of its own.

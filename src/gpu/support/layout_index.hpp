@@ -99,4 +99,30 @@ class ChannelIndex {
   ElementType type_;
 };
 
+// Where an array's elements lie in plain order.
+class PlainIndex {
+ public:
+  // Requires: the array has elements.
+  PlainIndex(const ArrayShape& shape, Layout layout)
+      : channels_(shape.channels),
+        block_(layout.block),
+        blocks_(layout.channels(shape.channels) / layout.block),
+        spatial_(shape.spatial) {}
+
+  // Of element i; in the padding -1.
+  SPEEDO_HOST_DEVICE std::int64_t at(std::int64_t i) const {
+    if (block_.value() == 1) return i;
+    const std::int64_t row = block_.quotient(i), area = spatial_.quotient(row);
+    const std::int64_t sample = blocks_.quotient(area);
+    const std::int64_t c =
+        (area - sample * blocks_.value()) * block_.value() + (i - row * block_.value());
+    if (c >= channels_) return -1;
+    return (sample * channels_ + c) * spatial_.value() + row - area * spatial_.value();
+  }
+
+ private:
+  std::int64_t channels_;
+  Divisor block_, blocks_, spatial_;
+};
+
 }  // namespace speedo::gpu

@@ -204,12 +204,14 @@ class ReferenceBackend final : public Backend {
     reference_lstm_backward(shape, step);
   }
 
-  void dropout_mask(Elements n, float ratio, std::uint64_t seed, float* mask) override {
-    for (std::int64_t i = 0; i < n.floats(); ++i) {
+  void dropout_mask(const ChannelView& view, float ratio, std::uint64_t seed,
+                    float* mask) override {
+    std::fill_n(mask, view.shape.storage_count(view.layout), 0.0F);
+    for_each_element(view.shape, view.layout, [&](std::int64_t i, std::int64_t at) {
       const double uniform =
           static_cast<double>(mix64(seed + static_cast<std::uint64_t>(i)) >> 40U) / 16777216.0;
-      mask[i] = uniform >= double{ratio} ? 1.0F / (1.0F - ratio) : 0.0F;
-    }
+      mask[at] = uniform >= double{ratio} ? 1.0F / (1.0F - ratio) : 0.0F;
+    });
   }
 
   void softmax_forward(SoftmaxShape s, const float* x, float* y) override {
