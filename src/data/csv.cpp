@@ -159,6 +159,8 @@ Result<std::unique_ptr<DataSource>> open_csv(const std::filesystem::path& path,
                                              const CsvOptions& options) {
   SPEEDO_TRY(check_dims(options.dims));
   SPEEDO_ASSIGN(const RandomFile file, RandomFile::open_unpacked(path, kUnpackedBytesMax));
+  SPEEDO_TRY(check_memory(fmt::format("table '{}', which is read as a whole,", file.name()),
+                          file.bytes()));
   std::string text(file.bytes(), '\0');
   SPEEDO_TRY(file.read(0, std::as_writable_bytes(std::span(text))));
   SPEEDO_ASSIGN(std::vector<Record> records,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "data/claimed_size.hpp"
 #include "data/subset.hpp"
 #include "data_support.hpp"
 
@@ -137,6 +138,14 @@ TEST_CASE("splits that make no sense are refused") {
   refused({.test_fraction = 1.5});
   refused({.test_fraction = 0.001});
   refused({.train_count = 3, .test_every = 3});
+}
+
+TEST_CASE("a table that memory cannot hold is refused by its name before it is read") {
+  const TempDir folder;
+  write_bytes(folder / "t.csv", "1,0\n");
+  std::filesystem::resize_file(folder / "t.csv",
+                               static_cast<std::uintmax_t>(process_memory().bytes) + 1);
+  check_error(open_csv(folder / "t.csv", {}), ErrorCode::kData, "t.csv");
 }
 
 }  // namespace
