@@ -14,6 +14,7 @@
 namespace speedo {
 
 class Hdf5Access;
+struct Hdf5Output;
 
 // The only door to the HDF5 library. Paths inside a file are separated by '/'.
 //
@@ -85,13 +86,16 @@ class Hdf5Writer {
   Result<void> commit();
 
  private:
-  Hdf5Writer(std::int64_t file, std::filesystem::path path, Temporary temporary);
+  Hdf5Writer(std::int64_t file, std::shared_ptr<Hdf5Output> output, std::filesystem::path path,
+             Temporary temporary);
   Error fault(const std::string& object) const;
+  Result<void> outcome(bool is_done, const std::string& object) const;
   Result<void> add_dataset(const std::string& path, std::span<const std::int64_t> dims,
                            std::int64_t file_type, std::int64_t memory_type, const void* values);
-  void discard();
+  bool close();
 
   std::int64_t file_ = -1;
+  std::shared_ptr<Hdf5Output> output_;
   std::filesystem::path path_;
   Temporary temporary_;
 };

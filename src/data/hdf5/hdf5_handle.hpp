@@ -7,12 +7,18 @@
 namespace speedo {
 
 // Held during every use of the HDF5 library, which is not safe for several threads. Also keeps the
-// library from printing its error stack: our errors name file and dataset instead.
+// library from printing its error stack: our errors name file and dataset instead. And from
+// tidying up when the process ends: there it faults over what it once could not close.
 class Hdf5Lock {
  public:
-  Hdf5Lock() : lock_(mutex()) { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+  Hdf5Lock() : lock_(mutex()) {
+    leave_exit_alone();
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
 
  private:
+  // Before anything else of the library, which asks only then.
+  static void leave_exit_alone() { [[maybe_unused]] static const herr_t done = H5dont_atexit(); }
   static std::recursive_mutex& mutex() {
     static std::recursive_mutex instance;
     return instance;

@@ -1,16 +1,20 @@
 #include "data/hdf5/hdf5_file.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <speedo/base/assert.hpp>
 #include <speedo/base/folder.hpp>
 
 #include "base/output_root.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
+#include "data/hdf5/hdf5_output.hpp"
 
 namespace speedo {
 
@@ -58,43 +62,60 @@ hid_t create_growing(hid_t file, const std::string& path, const std::vector<hsiz
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(std::int64_t file, std::filesystem::path path, Temporary temporary)
-    : file_(file), path_(std::move(path)), temporary_(std::move(temporary)) {}
+Hdf5Writer::Hdf5Writer(std::int64_t file, std::shared_ptr<Hdf5Output> output,
+                       std::filesystem::path path, Temporary temporary)
+    : file_(file),
+      output_(std::move(output)),
+      path_(std::move(path)),
+      temporary_(std::move(temporary)) {}
 
 Hdf5Writer::Hdf5Writer(Hdf5Writer&& other) noexcept
     : file_(std::exchange(other.file_, -1)),
+      output_(std::move(other.output_)),
       path_(std::move(other.path_)),
       temporary_(std::move(other.temporary_)) {}
 
-Hdf5Writer::~Hdf5Writer() { discard(); }
+Hdf5Writer::~Hdf5Writer() {
+  if (file_ >= 0) close();
+}
 
-void Hdf5Writer::discard() {
-  if (file_ < 0) return;
+// Whether all is in the file. What the library does not let go of takes no room on the disk either.
+bool Hdf5Writer::close() {
   const Hdf5Lock lock;
-  H5Fclose(std::exchange(file_, -1));
+  const bool is_closed = H5Fclose(std::exchange(file_, -1)) >= 0 && output_->is_closed;
+  output_->descriptor = Descriptor(-1);
+  return is_closed && output_->failure == 0;
 }
 
 Error Hdf5Writer::fault(const std::string& object) const {
-  return Error{ErrorCode::kCannotWrite,
-               fmt::format("HDF5 file '{}': '{}' cannot be written (is the disk full?)",
-                           path_.string(), object)};
+  const char* const reason =
+      output_->failure != 0 ? std::strerror(output_->failure) : "is the disk full?";
+  return Error{ErrorCode::kCannotWrite, fmt::format("HDF5 file '{}': '{}' cannot be written ({})",
+                                                    path_.string(), object, reason)};
+}
+
+// What the library says, and what it was not told.
+Result<void> Hdf5Writer::outcome(bool is_done, const std::string& object) const {
+  if (is_done && output_->failure == 0) return {};
+  return fault(object);
 }
 
 Result<Hdf5Writer> Hdf5Writer::create(const std::filesystem::path& path) {
   SPEEDO_TRY(check_output(path));
   std::error_code code;
   auto temporary = Temporary::path_beside(behind_links(path), code);
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const auto output = std::make_shared<Hdf5Output>();
+  if (temporary) output->descriptor = Descriptor(::open(temporary->path().c_str(), kFlags, 0666));
   const Hdf5Lock lock;
-  const hid_t file =
-      temporary ? H5Fcreate(temporary->path().c_str(), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT)
-                : H5I_INVALID_HID;
+  const hid_t file = output->descriptor.get() >= 0 ? create_hdf5_output(output) : H5I_INVALID_HID;
   if (file < 0) {
     return Error{ErrorCode::kCannotWrite,
                  fmt::format("cannot write '{}': does its folder exist, with room on its disk, and "
                              "may it be written to?",
                              path.string())};
   }
-  return Hdf5Writer(file, path, std::move(*temporary));
+  return Hdf5Writer(file, output, path, std::move(*temporary));
 }
 
 Result<void> Hdf5Writer::add_group(const std::string& path) {
@@ -108,7 +129,7 @@ Result<void> Hdf5Writer::add_group(const std::string& path) {
                            H5Gclose);
     if (!group) return fault(path);
   }
-  return {};
+  return outcome(true, path);
 }
 
 Result<void> Hdf5Writer::add_dataset(const std::string& path, std::span<const std::int64_t> dims,
@@ -125,10 +146,8 @@ Result<void> Hdf5Writer::add_dataset(const std::string& path, std::span<const st
                                    H5P_DEFAULT, H5P_DEFAULT),
                         H5Dclose);
   if (!data) return fault(path);
-  if (H5Dwrite(data.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
-    return fault(path);
-  }
-  return {};
+  return outcome(H5Dwrite(data.get(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0,
+                 path);
 }
 
 Result<void> Hdf5Writer::add_floats(const std::string& path, std::span<const std::int64_t> dims,
@@ -174,26 +193,15 @@ Result<void> Hdf5Writer::add_rows(const std::string& path, std::span<const std::
   const Hdf5Handle target(H5Dget_space(data.get()), H5Sclose);
   const Hdf5Handle memory(
       H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
-  if (H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(),
-                          nullptr) < 0 ||
-      H5Dwrite(data.get(), H5T_NATIVE_FLOAT, memory.get(), target.get(), H5P_DEFAULT,
-               values.data()) < 0) {
-    return fault(path);
-  }
-  return {};
+  const bool is_done = H5Sselect_hyperslab(target.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                           extents.data(), nullptr) >= 0 &&
+                       H5Dwrite(data.get(), H5T_NATIVE_FLOAT, memory.get(), target.get(),
+                                H5P_DEFAULT, values.data()) >= 0;
+  return outcome(is_done, path);
 }
 
 Result<void> Hdf5Writer::commit() {
-  {
-    const Hdf5Lock lock;
-    const bool flushed = H5Fflush(file_, H5F_SCOPE_GLOBAL) >= 0;
-    if (!flushed) {
-      const Error error = fault("/");
-      discard();
-      return error;
-    }
-    H5Fclose(std::exchange(file_, -1));
-  }
+  if (!close()) return fault("/");
   return temporary_.put_in_place();
 }
 
