@@ -198,6 +198,13 @@ void Temporary::sweep(const fs::path& beginning) {
   }
 }
 
+Result<void> Temporary::sync() const {
+  if (sync_tree(path_)) return {};
+  const int reason = errno;
+  return Error{ErrorCode::kCannotWrite,
+               "cannot write '" + target_.string() + "': " + std::strerror(reason)};
+}
+
 Result<void> Temporary::put_in_place() {
   SPEEDO_ASSERT(!made_.empty());
   std::error_code code;

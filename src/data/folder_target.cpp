@@ -63,7 +63,11 @@ Result<Temporary> folder_beside(const FolderTarget& target) {
 }
 
 Result<void> replace_target(const FolderTarget& target, bool force, Temporary& made) {
-  if (force) SPEEDO_TRY(remove_old(target));
+  if (force) {
+    // Before the old one is gone: a disk may tell as late as this that it has no room.
+    SPEEDO_TRY(made.sync());
+    SPEEDO_TRY(remove_old(target));
+  }
   return made.put_in_place();
 }
 

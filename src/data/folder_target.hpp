@@ -24,8 +24,8 @@ Result<void> check_target(const FolderTarget& target, bool force);
 // Where to write what becomes the target. Error: kCannotWrite.
 Result<Temporary> folder_beside(const FolderTarget& target);
 
-// With force, takes away a database before, and only that: a folder with anything else in it stays.
-// Error: kCannotWrite.
+// With force, takes away a database before, once the new one is on the disk, and only that: a
+// folder with anything else in it stays. Error: kCannotWrite.
 Result<void> replace_target(const FolderTarget& target, bool force, Temporary& made);
 
 }  // namespace speedo

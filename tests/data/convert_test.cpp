@@ -3,6 +3,7 @@
 #include <map>
 
 #include "data/feed_factory.hpp"
+#include "data/folder_target.hpp"
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
@@ -159,6 +160,23 @@ TEST_CASE("the mean is that of the pixels, in the old dims") {
   CHECK(std::vector<float>(mean->data().begin(), mean->data().end()) == std::vector<float>{31, 32});
   MemorySource mixed({numbered_record(0), numbered_record(1, 2, 4, 4)});
   check_error(compute_mean(mixed), ErrorCode::kData, "record 1 is 2x4x4");
+}
+
+TEST_CASE("a database stays where another one cannot take its place, and nothing lies beside it") {
+  const TempDir folder;
+  write_numbered(folder / "db", RecordFormat::kLmdb, 3);
+  const FolderTarget target{folder / "db", "an LMDB",
+                            [](const std::filesystem::path&) { return true; }};
+  {
+    auto made = folder_beside(target);
+    REQUIRE(made);
+    // Nothing was written there.
+    check_error(replace_target(target, true, *made), ErrorCode::kCannotWrite, "db");
+  }
+  CHECK(entries(folder) == 1);
+  const auto source = open_source((folder / "db").string(), {});
+  REQUIRE(source);
+  CHECK((*source)->size() == 3);
 }
 
 }  // namespace

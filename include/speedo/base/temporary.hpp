@@ -34,6 +34,8 @@ class Temporary {
   const std::filesystem::path& path() const { return path_; }  // where to write
   int descriptor() const { return descriptor_; }               // of file_beside()'s file
 
+  // fsync alone, after which put_in_place() has little left that could fail. Error: kCannotWrite.
+  Result<void> sync() const;
   // fsync, rename, fsync of the folder: at any moment the target is the old one or the new one. The
   // path may be a folder of files, which are synced too; its target must not be a folder that has
   // content. Requires: called once. Error: kCannotWrite.

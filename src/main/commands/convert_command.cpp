@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -167,30 +168,83 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   return {};
 }
 
-Result<void> write_parts(DataSource& source, std::vector<std::int64_t> records,
-                         const ConvertFlags& flags) {
-  const std::string& output = flags.paths.back();
-  if (flags.ratios.empty()) return write(source, std::move(records), output, flags);
-  SPEEDO_ASSIGN(auto parts, deal_records(records, flags.ratios));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    SPEEDO_TRY(write(source, std::move(parts[i]), part_name(output, i), flags));
+// Where the records go: one output or its parts, then the test records.
+std::vector<std::string> output_names(const ConvertFlags& flags) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < flags.ratios.size(); ++i) {
+    names.push_back(part_name(flags.paths.back(), i));
+  }
+  if (names.empty()) names.push_back(flags.paths.back());
+  if (!flags.test_output.empty()) names.push_back(flags.test_output);
+  return names;
+}
+
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+// Writing the output takes an input away.
+bool replaces_input(const std::string& output, const ConvertFlags& flags) {
+  const auto is_lost = [output = whole_path(output)](const std::string& input) {
+    return is_within(whole_path(input), output);
+  };
+  return std::any_of(flags.paths.begin(), flags.paths.end() - 1, is_lost);
+}
+
+// Writing the output takes away an input, or a file of one.
+bool touches_input(const std::string& output, const ConvertFlags& flags) {
+  const auto is_around = [output = whole_path(output)](const std::string& input) {
+    return is_within(output, whole_path(input));
+  };
+  return replaces_input(output, flags) ||
+         std::any_of(flags.paths.begin(), flags.paths.end() - 1, is_around);
+}
+
+struct OutputRecords {
+  std::string name;
+  std::vector<std::int64_t> records;
+};
+
+// The source is read for each. An output in its place comes last: by then the others are written,
+// so that none of them lacks what was there, and one that fails leaves it there.
+Result<void> write_outputs(DataSource& source, Split split, const ConvertFlags& flags) {
+  std::vector<std::vector<std::int64_t>> dealt;
+  if (flags.ratios.empty()) {
+    dealt.push_back(std::move(split.train));
+  } else {
+    SPEEDO_ASSIGN(dealt, deal_records(split.train, flags.ratios));
+  }
+  if (!flags.test_output.empty()) dealt.push_back(std::move(split.test));
+  const std::vector<std::string> names = output_names(flags);
+  std::vector<OutputRecords> outputs;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    outputs.push_back({names[i], std::move(dealt[i])});
+  }
+  std::stable_partition(outputs.begin(), outputs.end(), [&](const OutputRecords& output) {
+    return !touches_input(output.name, flags);
+  });
+  for (OutputRecords& output : outputs) {
+    SPEEDO_TRY(write(source, std::move(output.records), output.name, flags));
   }
   return {};
 }
 
-// Each would replace the other.
+// Each would replace the other, or what another one is still to be read from.
 Result<void> check_outputs(const ConvertFlags& flags) {
-  if (flags.test_output.empty()) return {};
-  std::vector<std::string> outputs;
-  for (std::size_t i = 0; i < flags.ratios.size(); ++i) {
-    outputs.push_back(part_name(flags.paths.back(), i));
-  }
-  if (outputs.empty()) outputs.push_back(flags.paths.back());
-  for (const std::string& output : outputs) {
-    if (whole_path(output) != whole_path(flags.test_output)) continue;
-    return usage_error(fmt::format("--test-output {} is {}, where the other records go: give it "
-                                   "another name",
-                                   flags.test_output, output));
+  std::map<fs::path, std::string> seen;
+  std::string replacing;
+  for (const std::string& output : output_names(flags)) {
+    const auto [place, is_new] = seen.emplace(whole_path(output), output);
+    if (!is_new) {
+      return usage_error(fmt::format("{} is {}, where other records go: give it another name",
+                                     output, place->second));
+    }
+    if (!replaces_input(output, flags)) continue;
+    if (!replacing.empty()) {
+      return usage_error(fmt::format(
+          "{} and {} both are what is read: give one of them another name", replacing, output));
+    }
+    replacing = output;
   }
   return {};
 }
@@ -230,10 +284,7 @@ Result<int> convert_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source, open_input(flags, inputs));
   SPEEDO_ASSIGN(Split split, split_records(source->size(), flags.split));
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
-  SPEEDO_TRY(write_parts(*source, std::move(split.train), flags));
-  if (!flags.test_output.empty()) {
-    SPEEDO_TRY(write(*source, std::move(split.test), flags.test_output, flags));
-  }
+  SPEEDO_TRY(write_outputs(*source, std::move(split), flags));
   return 0;
 }
 

@@ -1,0 +1,81 @@
+// speedo convert, where what it writes takes the place of what it reads.
+
+#include "command_support.hpp"
+
+namespace speedo::test {
+namespace {
+
+// Ten records in a database.
+std::string write_records(Context& place, const std::string& backend) {
+  std::string table;
+  for (int i = 0; i < 10; ++i) table += std::to_string(i) + ",7," + std::to_string(i) + "\n";
+  const std::string csv = place.write("a.csv", table);
+  const std::string database = place.file(backend);
+  REQUIRE(place.run({"speedo", "convert", "csv", csv, database, "--backend", backend}).exit_code ==
+          0);
+  return database;
+}
+
+void check_count(Context& place, const std::string& database, int count) {
+  const Outcome copied = place.run({"speedo", "convert", "db", database, place.file("copy"),
+                                    "--backend", "datumfile", "--force"});
+  INFO(database << ": " << copied.errors);
+  CHECK(copied.errors.find("Wrote " + std::to_string(count) + " records") != std::string::npos);
+}
+
+TEST_CASE("convert: a split into its own source loses nothing, where a part fails either") {
+  for (const std::string backend : {"lmdb", "leveldb", "datumfile"}) {
+    Context place;
+    const std::string source = write_records(place, backend);
+    std::filesystem::create_directory(place.file("notes"));
+    place.write("notes/mine.txt", "not a database");
+    const std::vector<std::string> split = {
+        "speedo", "convert",   "db",    source,    source,         "--test-every",
+        "2",      "--backend", backend, "--force", "--test-output"};
+    auto refused = split;
+    refused.push_back(place.file("notes"));
+    CHECK(place.run(refused).exit_code == 73);
+    check_count(place, source, 10);
+    auto done = split;
+    done.push_back(place.file("test"));
+    CHECK(place.run(done).exit_code == 0);
+    check_count(place, source, 5);
+    check_count(place, place.file("test"), 5);
+  }
+}
+
+TEST_CASE("convert: parts of which the first is the source, by a link, lose nothing either") {
+  Context place;
+  const std::string source = write_records(place, "leveldb");
+  std::filesystem::create_directory_symlink(source, place.file("part_0"));
+  std::filesystem::create_directory(place.file("part_1"));
+  place.write("part_1/mine.txt", "not a database");
+  const std::vector<std::string> parts = {"speedo",           "convert", "db", source,
+                                          place.file("part"), "--parts", "2",  "--backend",
+                                          "leveldb",          "--force"};
+  CHECK(place.run(parts).exit_code == 73);
+  check_count(place, source, 10);
+  std::filesystem::remove_all(place.file("part_1"));
+  CHECK(place.run(parts).exit_code == 0);
+  check_count(place, source, 5);
+  check_count(place, place.file("part_1"), 5);
+}
+
+TEST_CASE("convert: outputs that are one and the same, or inputs both, are refused") {
+  Context place;
+  const std::string a = place.write("a.bin", "a"), b = place.write("b.bin", "b");
+  const Outcome both = place.run({"speedo", "convert", "cifar", a, b, a, "--test-output", b,
+                                  "--test-every", "2", "--backend", "datumfile", "--force"});
+  CHECK(both.exit_code == 2);
+  CHECK(both.error_line().find("both are what is read") != std::string::npos);
+  CHECK(place.read("a.bin") == "a");
+  std::filesystem::create_symlink(a, place.file("x_0"));
+  std::filesystem::create_symlink(a, place.file("x_1"));
+  const Outcome same = place.run({"speedo", "convert", "db", b, place.file("x"), "--parts", "2",
+                                  "--backend", "datumfile", "--force"});
+  CHECK(same.exit_code == 2);
+  CHECK(same.error_line().find("give it another name") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace speedo::test
