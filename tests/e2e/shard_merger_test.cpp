@@ -2,6 +2,7 @@
 // every iteration counts once.
 #include <signal.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,77 @@ TEST_CASE("the master of a job in shards dies, its mergers serve the next") {
     CHECK(comings(*master) >= kShards);
     CHECK(cluster.worker_keys() == 0);
   }
+}
+
+// Momentum, and gradients that are the same whatever the weights: those say what was gone on with.
+class Momentum {
+ public:
+  explicit Momentum(int servers) {
+    Cluster::Options options = in_shards();
+    options.servers = servers;
+    options.solver = "snapshot: 20";
+    cluster_ = std::make_unique<Cluster>(20, options);
+  }
+  Cluster& cluster() { return *cluster_; }
+
+  // Trains to this iteration with one worker; what the master says.
+  std::string train(std::uint64_t to, const Arguments& flags) {
+    Process& master = cluster_->start_master(test::joined(
+        {"--workers", "1", "--gradient-only", "--momentum", "0.5", "--max-iter",
+         std::to_string(to)},
+        flags));
+    Process& worker = cluster_->start_worker(cluster_->address());
+    INFO("master: " << master.errors());
+    REQUIRE(master.wait(std::chrono::seconds{120}) == 0);
+    REQUIRE(worker.wait(std::chrono::seconds{60}) == 0);
+    return master.errors();
+  }
+  float weight() {
+    const auto record = cluster_->store()->read(weights_key());
+    REQUIRE(record);
+    std::vector<float> values((*record)->info().element_count);
+    REQUIRE(get(*cluster_->store(), weights_key(), (*record)->info().model, values));
+    return values.front();
+  }
+
+ private:
+  std::unique_ptr<Cluster> cluster_;
+};
+
+TEST_CASE("a job in shards goes on without them, with the solver's history") {
+  Momentum unbroken(1), broken(3);
+  unbroken.train(40, {});
+  const Arguments in_parts{"--shards", "3"};
+  const bool is_replicated = GENERATE(false, true);
+  const Arguments after = is_replicated ? Arguments{"--sync", "--replicated", "--shards", "3"}
+                                        : Arguments{};
+  broken.train(20, in_parts);
+  REQUIRE(broken.cluster().store()->read(part_key(1, checkpoint_key())));
+  const std::string said = broken.train(40, test::joined(after, {"--resume"}));
+  INFO(said);
+  CHECK(said.find("no history") == std::string::npos);
+  CHECK(broken.weight() == unbroken.weight());
+  for (const std::size_t part : {0, 1, 2}) {
+    CHECK_FALSE(broken.cluster().store()->read(part_key(part, checkpoint_key())));
+    CHECK_FALSE(broken.cluster().store()->read(part_copy_key(part, 3, checkpoint_key())));
+  }
+}
+
+TEST_CASE("of a job in shards that has lost a shard's history, files of the same iteration count") {
+  Momentum unbroken(1), broken(2);
+  unbroken.train(40, {});
+  broken.train(20, {"--shards", "2"});
+  const auto store = broken.cluster().store();
+  REQUIRE(store->erase(part_key(0, checkpoint_key())));
+  REQUIRE(store->erase(part_copy_key(0, 2, checkpoint_key())));
+  const bool with_files = GENERATE(true, false);
+  const std::string said = broken.train(40, {with_files ? "--resume=auto" : "--resume"});
+  INFO(said);
+  CHECK((said.find("the files, which have the solver's history") != std::string::npos) ==
+        with_files);
+  CHECK((said.find("has the solver's history in parts, but not all") != std::string::npos) ==
+        !with_files);
+  CHECK((broken.weight() == unbroken.weight()) == with_files);
 }
 
 }  // namespace speedo

@@ -21,6 +21,9 @@ struct Checkpoint {
   std::vector<std::vector<float>> histories;
   std::string session;                        // MasterSession::save(); empty: a start
   std::string passed_over = {};               // what is wrong with another one, for the log
+  // Records in the store that a merger of the whole erases once what it began with is there: what
+  // mergers of parts have left.
+  std::vector<std::string> replaced = {};
 };
 
 // Whether a master of such stages has histories, which a checkpoint must hold.

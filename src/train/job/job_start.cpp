@@ -1,5 +1,6 @@
 #include "train/job/job_start.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "train/job/job_solver.hpp"
 #include "train/note_text.hpp"
 #include "train/parts/clipped_store.hpp"
+#include "train/parts/part_histories.hpp"
 
 namespace speedo {
 namespace {
@@ -63,24 +65,65 @@ Result<void> check_histories(const MasterOptions& options, const JobNets& nets,
                            solver->type(), type, options.job)};
 }
 
-// What the solver remembers is not gone on with. Histories of parts are their mergers' care.
-void warn_of_histories(const MasterOptions& options, const Checkpoint& found, const JobNets& nets,
-                       ParameterStore& store) {
+// What the store has to go on from.
+struct StoredStart {
+  Checkpoint checkpoint;
+  // Of what the solver remembers. Histories of parts are their mergers' care.
+  enum class Memory { kWhole, kJoined, kOlder, kNone };
+  Memory memory = Memory::kWhole;
+};
+
+// Says what of the solver's memory is not gone on with, and where the rest comes from.
+void tell_of_histories(const MasterOptions& options, const StoredStart& found,
+                       ParameterStore& store, bool has_parts) {
   if (!wants_histories(options)) {
-    if (!store.read(checkpoint_key())) return;
+    if (!has_parts && !store.read(checkpoint_key())) return;
     SPEEDO_WARN("the store has the solver's history, which this job's master does not use: it goes "
                 "with the first merge (was it started with --gradient-only before?)");
     return;
   }
-  const auto count = UpdateRule::history_count(nets.solver());
-  if (has_weights_in_parts(options) || !found.histories.empty() || !count || *count == 0) return;
-  SPEEDO_WARN("the store has no history of the solver, which begins anew");
+  switch (found.memory) {
+    case StoredStart::Memory::kWhole:
+      return;
+    case StoredStart::Memory::kJoined:
+      SPEEDO_INFO("the solver's history is joined from what the mergers of shards have left");
+      return;
+    case StoredStart::Memory::kOlder:
+      SPEEDO_WARN("the solver's history is joined from what the mergers of shards have left, some "
+                  "merges before the weights (see --publish-interval)");
+      return;
+    case StoredStart::Memory::kNone:
+      if (has_parts) {
+        SPEEDO_WARN("the store has the solver's history in parts, but not all of them whole and of "
+                    "the weights' master: it begins anew");
+      } else {
+        SPEEDO_WARN("the store has no history of the solver, which begins anew");
+      }
+  }
 }
 
-JobStart start_from_store(const MasterOptions& options, Checkpoint found, const JobNets& nets,
-                          ParameterStore& store) {
-  warn_of_histories(options, found, nets, store);
-  return {.checkpoint = std::move(found), .from_store = true};
+JobStart start_from_store(const MasterOptions& options, StoredStart found, ParameterStore& store) {
+  std::vector<std::string> parts = part_checkpoints_in(store);
+  tell_of_histories(options, found, store, !parts.empty());
+  JobStart start{.checkpoint = std::move(found.checkpoint), .from_store = true};
+  if (!has_weights_in_parts(options)) start.checkpoint.replaced = std::move(parts);
+  return start;
+}
+
+// Mergers of parts have left what a master that merges the whole goes on with.
+Result<StoredStart::Memory> find_memory(const MasterOptions& options, const JobNets& nets,
+                                        ParameterStore& store, Checkpoint& found) {
+  const auto count = UpdateRule::history_count(nets.solver());
+  const bool is_missing = wants_histories(options) && !has_weights_in_parts(options) &&
+                          found.histories.empty() && count && *count > 0;
+  if (!is_missing) return StoredStart::Memory::kWhole;
+  auto joined = read_part_histories(store, nets.layout());
+  if (joined) {
+    found.histories = std::move(joined->histories);
+    return joined->are_older ? StoredStart::Memory::kOlder : StoredStart::Memory::kJoined;
+  }
+  if (is_transient(joined.error().code)) return joined.error();
+  return StoredStart::Memory::kNone;
 }
 
 // A whole record of weights and histories, damaged or not: what is lost of it, no copy has.
@@ -89,8 +132,8 @@ bool has_whole_checkpoint(ParameterStore& store) {
   return record || record.error().code == ErrorCode::kCorrupt;
 }
 
-Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
-                          ParameterStore& store) {
+Result<StoredStart> stored(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
+                           ParameterStore& store) {
   const bool with_histories = wants_histories(options);
   auto read = read_checkpoint(store, nets.layout(), with_histories);
   const bool is_damaged = !read && read.error().code == ErrorCode::kCorrupt;
@@ -103,7 +146,8 @@ Result<Checkpoint> stored(const MasterOptions& options, const MasterConfig& conf
   SPEEDO_ASSIGN(Checkpoint found, std::move(read));
   SPEEDO_TRY(check_state(options, config, found.session));
   SPEEDO_TRY(check_histories(options, nets, store));
-  return found;
+  SPEEDO_ASSIGN(const StoredStart::Memory memory, find_memory(options, nets, store, found));
+  return StoredStart{std::move(found), memory};
 }
 
 Error nothing_there(const MasterOptions& options, const Error& error) {
@@ -133,10 +177,21 @@ Result<MasterSession::Origin> origin_of_files(const MasterOptions& options,
   return MasterSession::Origin{config.training, 0, config.start_iteration};
 }
 
+// Whether files of the same iteration have more of what the solver remembers than the store.
+bool remember_more(const MasterOptions& options, StoredStart::Memory in_store) {
+  const bool is_all_there =
+      in_store == StoredStart::Memory::kWhole || in_store == StoredStart::Memory::kJoined;
+  if (is_all_there) return false;
+  return std::ranges::any_of(options.initial_state->history(), [](const auto& history) {
+    return std::ranges::any_of(history.data(), [](float value) { return value != 0.0F; });
+  });
+}
+
 // Whether the store's checkpoint is the one to go on from, and a line that says why. The store's
 // training is the job's: files of another one do not count beside it. Without a term the
-// iteration alone says what is newer.
-Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin files) {
+// iteration alone says what is newer; of the same one, files that `remember_more` are.
+Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin files,
+                           bool remember_more) {
   SPEEDO_ASSIGN(const MasterSession::Origin store, origin_of(store_state));
   if (files.term == 0) files.term = store.term;
   if (store.training != files.training) {
@@ -147,6 +202,12 @@ Result<bool> prefers_store(const std::string& store_state, MasterSession::Origin
     return true;
   }
   const bool files_are_newer = files.is_newer_than(store);
+  if (remember_more && !files_are_newer && !store.is_newer_than(files)) {
+    SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and in the files; going "
+                "on from the files, which have the solver's history of it",
+                short_name(store.training), store.iteration);
+    return false;
+  }
   SPEEDO_INFO("--resume=auto: training {} has iteration {} in the store and {} in the files; going "
               "on from the {}, which are {}",
               short_name(store.training), store.iteration, files.iteration,
@@ -196,11 +257,13 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
   if (has_files) {
     SPEEDO_TRY(check_state(options, config, options.initial_session));
     SPEEDO_ASSIGN(const MasterSession::Origin files, origin_of_files(options, config));
-    if (prefers_states(options, files, in_store->session)) return start_anew(options, nets);
-    SPEEDO_ASSIGN(const bool from_store, prefers_store(in_store->session, files));
+    const std::string& session = in_store->checkpoint.session;
+    if (prefers_states(options, files, session)) return start_anew(options, nets);
+    SPEEDO_ASSIGN(const bool from_store,
+                  prefers_store(session, files, remember_more(options, in_store->memory)));
     if (!from_store) return start_anew(options, nets);
   }
-  return start_from_store(options, std::move(in_store).value(), nets, store);
+  return start_from_store(options, std::move(in_store).value(), store);
 }
 
 }  // namespace
@@ -238,8 +301,8 @@ Result<JobStart> find_start(const MasterOptions& options, const MasterConfig& co
     return nothing_there(options, found.error());
   }
   if (!found) return found.error();
-  if (options.renumber) found->session.clear();
-  return start_from_store(options, std::move(found).value(), nets, store);
+  if (options.renumber) found->checkpoint.session.clear();
+  return start_from_store(options, std::move(found).value(), store);
 }
 
 }  // namespace speedo

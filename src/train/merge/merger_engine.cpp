@@ -59,7 +59,8 @@ MergerEngine::MergerEngine(const MergerConfig& config, const ParameterLayout& la
       pass_(config.threads),
       norm_filter_(config.outlier_factor),
       checkpoint_(config.publish_interval, weight_count_,
-                  config.shared ? config.platform : nullptr) {
+                  config.shared ? config.platform : nullptr),
+      replaced_(std::move(start.replaced)) {
   SPEEDO_ASSERT(store_ != nullptr && !config_.stages.empty());
   SPEEDO_ASSERT(!config_.shared || config_.shared == store_);
   if (config_.shared) {
@@ -200,6 +201,9 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
 // A resume would prefer it to this master's weights, which have no histories: it goes before the
 // first merge. Until then a master that was started with other updates by mistake costs nothing.
 Result<void> MergerEngine::erase_earlier_checkpoint() {
+  for (; !replaced_.empty(); replaced_.pop_back()) {
+    SPEEDO_TRY(note(store_->erase(replaced_.back())));
+  }
   if (!has_earlier_checkpoint_) return {};
   SPEEDO_TRY(note(store_->erase(checkpoint_key())));
   has_earlier_checkpoint_ = false;

@@ -160,6 +160,7 @@ class MergerEngine : public MergerWork {
   NormFilter norm_filter_;
   MergerCheckpoint checkpoint_;
   bool has_earlier_checkpoint_ = false;  // one of an earlier master may be in the store
+  std::vector<std::string> replaced_;    // other records of earlier masters: see Checkpoint
   std::optional<MergerPublication> publication_;  // with shared memory, or a replica
   NoteInterval publication_notes_, checkpoint_notes_;  // that it could not be written
   // Whether the store still has the weights, where nobody waits for that: with shared memory.
