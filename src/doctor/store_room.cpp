@@ -29,7 +29,9 @@ Finding check_one(const RedisOptions& server, const StoreNeed& need) {
 }  // namespace
 
 std::int64_t redis_bytes(std::int64_t values) {
-  constexpr double kOverhead = 1.1;
+  // By measurement with Redis 7 and jemalloc: 1 MiB and a head take 1.27 MiB of memory, since the
+  // allocator's sizes go up in steps of a quarter; other lengths take less.
+  constexpr double kOverhead = 1.3;
   return static_cast<std::int64_t>(static_cast<double>(values) * kOverhead);
 }
 
@@ -41,7 +43,8 @@ RedisLimit limit_of(const RedisMemory& memory) {
 Finding judge_room(const RedisMemory& memory, const StoreNeed& need) {
   const auto [most, name] = limit_of(memory);
   if (most == 0) return not_checked("it does not say how much it may have");
-  const std::int64_t least = redis_bytes(need.least), all = redis_bytes(need.all);
+  const std::int64_t least = redis_bytes(need.least);
+  const std::int64_t all = redis_bytes(need.all + need.on_its_way);
   const std::string what = fmt::format(
       "{} {}, of which {} are in use; the job stores {} there, and with what its workers send by "
       "way of it up to {}",
@@ -64,7 +67,8 @@ Finding check_room(const std::vector<RedisOptions>& servers, const StoreNeed& ne
   const auto count = static_cast<std::int64_t>(all.size());
   Finding worst;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Finding each = check_one(all[i], {need.least / count, need.all / count});
+    Finding each =
+        check_one(all[i], {need.least / count, need.all / count, need.on_its_way});
     if (count > 1) each.what = to_string(all[i].address) + ": " + each.what;
     if (i == 0 || each.health > worst.health) worst = std::move(each);
   }

@@ -11,8 +11,7 @@
 
 namespace speedo {
 
-// What values of so many bytes take of a server's memory, with its allocator's and its clients'
-// buffers'.
+// What values of so many bytes take of a server's memory, whose allocator rounds up.
 std::int64_t redis_bytes(std::int64_t values);
 
 // The most memory that a server may have, and what says so; 0: it is unknown.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/core/update_rule.hpp>
+#include <speedo/store/layout.hpp>
 
 #include "caffe.pb.h"
 #include "train/job/job_solver.hpp"
@@ -12,10 +14,12 @@ namespace speedo {
 
 namespace {
 
-// While one replaces the other.
-constexpr std::int64_t kVersions = 2;
+// What a client has on its way at a time, by measurement: chunks that were asked for and wait to be
+// read, and one that is being put.
+constexpr auto kRepliesMax = static_cast<std::int64_t>(3 * kChunkBytes);
+constexpr auto kPutBytes = static_cast<std::int64_t>(kChunkBytes);
 
-// Arrays of the weights' size.
+// Arrays of the weights' size. A slot that was used once keeps its copy.
 struct StoredArrays {
   std::int64_t of_master = 0, of_worker = 0;
 };
@@ -26,13 +30,18 @@ Result<StoredArrays> arrays_of(const StoredJob& job, std::size_t number,
   SPEEDO_ASSIGN(const std::size_t count, UpdateRule::history_count(solver_of(solver, stage)));
   const auto histories = static_cast<std::int64_t>(count);
   const std::int64_t record = 1 + (averages_histories(stage) ? histories : 0);
-  StoredArrays arrays{kVersions * record, record};
-  // The checkpoint of the rule, and of replicas the steps between versions of the weights.
-  if (stage.kind == UpdateKind::kGradientOnly) arrays.of_master += kVersions * histories;
-  if (stage.replicated) arrays.of_master += kVersions;
-  if (job.part_copies) arrays.of_master *= 2;
+  const std::int64_t whole = 1 + histories;
+  StoredArrays arrays{kRecordSlots * record, kContributionSlots * record};
+  if (stage.replicated) {
+    // Weights with histories, the first of them a checkpoint, and the steps between.
+    arrays.of_master = kRecordSlots * whole + whole + kRecordSlots;
+  } else if (stage.kind == UpdateKind::kGradientOnly && histories > 0) {
+    arrays.of_master += kRecordSlots * whole;
+  }
+  // Of steps there are none.
+  if (job.part_copies && !stage.replicated) arrays.of_master *= 2;
   // The worker's own weights, which the master writes back.
-  if (stage.kind == UpdateKind::kElasticMaster) arrays.of_worker += 1;
+  if (stage.kind == UpdateKind::kElasticMaster) arrays.of_worker += kContributionSlots;
   if (job.worker_states) {
     SPEEDO_ASSIGN(const std::uint64_t states, arrays_in_stage(job.stages, number, solver));
     arrays.of_worker += static_cast<std::int64_t>(states);
@@ -50,6 +59,8 @@ Result<StoreNeed> store_need(const StoredJob& job, const caffe::SolverParameter&
     const auto workers = static_cast<std::int64_t>(job.workers);
     need.least = std::max(need.least, least);
     need.all = std::max(need.all, least + workers * arrays.of_worker * job.weight_bytes);
+    const std::int64_t of_client = std::min(job.weight_bytes, kRepliesMax) + kPutBytes;
+    need.on_its_way = (1 + workers) * of_client;  // the master is one more
   }
   return need;
 }

@@ -21,10 +21,12 @@ struct StoredJob {
   bool worker_states = false;  // --snapshot-workers
 };
 
-// Bytes of values on all its servers together, in the stage that keeps most.
+// Bytes of values on all its servers together, in the stage that keeps most: all copies that
+// store/layout.hpp has of each record.
 struct StoreNeed {
-  std::int64_t least = 0;  // the weights and the version that replaces them, the rule's histories
-  std::int64_t all = 0;    // with a contribution of each worker, not coded, and what else it leaves
+  std::int64_t least = 0;  // the weights, and the rule's histories
+  std::int64_t all = 0;    // with contributions of each worker, not coded, and what else it leaves
+  std::int64_t on_its_way = 0;  // besides, in the buffers of each server
 };
 
 // Errors: those of UpdateRule::history_count().

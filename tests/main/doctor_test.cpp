@@ -135,7 +135,7 @@ TEST_CASE("A master compares what its job stores with the memory of its Redis") 
   INFO(refused.log);
   CHECK(refused.exit_code == 64);
   CHECK(refused.says("maxmemory 2.0 MiB"));
-  CHECK(refused.says("the job stores 2.3 MiB there"));
+  CHECK(refused.says("the job stores 4.1 MiB there"));
   CHECK(refused.says("--force"));
 
   const RedisServer tight({.extra = "maxmemory 5mb\nmaxmemory-policy noeviction\n"});
@@ -143,7 +143,7 @@ TEST_CASE("A master compares what its job stores with the memory of its Redis") 
   INFO(warned.log);
   CHECK(warned.exit_code == 128 + SIGKILL);
   CHECK(warned.says("maxmemory 5.0 MiB"));
-  CHECK(warned.says("up to 12 MiB: raise maxmemory"));
+  CHECK(warned.says("up to 50 MiB: raise maxmemory"));
 
   const RedisServer ample;
   const MasterSays content(ample, {"--workers", "2"});
@@ -151,6 +151,66 @@ TEST_CASE("A master compares what its job stores with the memory of its Redis") 
   CHECK(content.exit_code == 128 + SIGKILL);
   CHECK(content.says("its machine has "));
   CHECK_FALSE(content.says("raise maxmemory"));
+}
+
+// What the master of a job of two workers says beside a Redis of so much memory. One that warns of
+// it does not train.
+struct JobSays {
+  JobSays(const std::string& maxmemory, const Words& flags) {
+    const RedisServer server({.extra = "maxmemory-policy noeviction\n" + maxmemory + "\n"});
+    Words command = {"speedo-master", "--solver",
+                     place.write("wide_solver.prototxt",
+                                 "max_iter: 40 base_lr: 0.1 momentum: 0.9 lr_policy: \"fixed\" "
+                                 "net: \"" + place.write_net("wide.prototxt", 163840) +
+                                     "\" snapshot_prefix: \"" + place.file("wide") + "\"\n"),
+                     "--redis", address_of(server), "--workers", "2", "--no-shared-memory"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    Process master = place.start(command);
+    const bool listens = master.says("Add workers with: ");
+    if (listens && master.errors().find("raise maxmemory") == std::string::npos) {
+      const std::string said = master.errors(), before = "speedo-worker --master ";
+      const std::size_t at = said.find(before) + before.size();
+      const std::string address = said.substr(at, said.find('\n', at) - at);
+      Process workers = place.start({"speedo-worker", "--master", address, "--workers", "2"});
+      exit_code = Context::finish(master).exit_code;
+      Context::finish(workers);
+    } else {
+      master.signal(SIGKILL);
+      Context::finish(master);
+    }
+    log = master.errors();
+  }
+  bool says(const std::string& text) const { return log.find(text) != std::string::npos; }
+
+  Context place;
+  int exit_code = -1;
+  std::string log;
+};
+
+// "up to 63 MiB": the bytes.
+std::int64_t forecast_in(const std::string& log) {
+  const std::string before = "by way of it up to ";
+  const std::size_t at = log.find(before);
+  INFO(log);
+  REQUIRE(at != std::string::npos);
+  REQUIRE(log.find(" MiB", at) < at + before.size() + 8);
+  return static_cast<std::int64_t>(std::stod(log.substr(at + before.size())) * (1U << 20U));
+}
+
+TEST_CASE("A job fits into a Redis of the memory that its master says that it takes") {
+  const Words flags = GENERATE(Words{"--sync"}, Words{"--gradient-only"});
+  const JobSays ample("", flags);
+  REQUIRE(ample.exit_code == 0);
+  // What an empty server has in use, and what the line has rounded.
+  constexpr std::int64_t kMiB = 1 << 20, kEmpty = 2 * kMiB;
+  const std::int64_t forecast = forecast_in(ample.log);
+  const JobSays above("maxmemory " + std::to_string(forecast + kEmpty), flags);
+  INFO(above.log);
+  CHECK(above.exit_code == 0);
+  CHECK_FALSE(above.says("raise maxmemory"));
+  CHECK_FALSE(above.says("OOM"));
+  const JobSays below("maxmemory " + std::to_string(forecast - kMiB), flags);
+  CHECK(below.says("raise maxmemory"));
 }
 
 TEST_CASE("A Redis that does not tell its memory is not said to have too little") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <speedo/base/limits.hpp>
 #include <speedo/train/schedule.hpp>
 
 #include "caffe.pb.h"
@@ -29,26 +30,39 @@ StoreNeed need_of(StoredJob job, const std::string& type = "SGD") {
   return *need;
 }
 
-TEST_CASE("A job's store holds two versions of the weights, histories, and contributions") {
+TEST_CASE("A job's store holds all copies of weights, checkpoints and contributions") {
   UpdateSpec delta, gradient, averaging, elastic;
   gradient.kind = UpdateKind::kGradientOnly;
   averaging.updater = UpdaterState::kAverage;
   elastic.kind = UpdateKind::kElasticMaster;
-  CHECK(need_of({.stages = {delta}}).least == 2 * kWeights);
-  CHECK(need_of({.stages = {delta}}).all == (2 + 3) * kWeights);
-  CHECK(need_of({.stages = {gradient}}).least == (2 + 2) * kWeights);
-  CHECK(need_of({.stages = {gradient}}, "Adam").least == (2 + 4) * kWeights);
-  CHECK(need_of({.stages = {gradient}}, "Adam").all == (2 + 4 + 3) * kWeights);
-  CHECK(need_of({.stages = {averaging}}, "Adam").least == 2 * 3 * kWeights);
-  CHECK(need_of({.stages = {averaging}}, "Adam").all == (2 + 3) * 3 * kWeights);
-  CHECK(need_of({.stages = {elastic}}).all == (2 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {delta}}).least == 3 * kWeights);
+  CHECK(need_of({.stages = {delta}}).all == (3 + 3 * 2) * kWeights);
+  // A checkpoint has the weights too.
+  CHECK(need_of({.stages = {gradient}}).least == (3 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {gradient}}, "Adam").least == (3 + 3 * 3) * kWeights);
+  CHECK(need_of({.stages = {gradient}}, "Adam").all == (3 + 3 * 3 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {averaging}}, "Adam").least == 3 * 3 * kWeights);
+  CHECK(need_of({.stages = {averaging}}, "Adam").all == (3 + 3 * 2) * 3 * kWeights);
+  CHECK(need_of({.stages = {elastic}}).all == (3 + 3 * (2 + 2)) * kWeights);
+  CHECK(need_of({.stages = {gradient}, .part_copies = true}).least == 2 * (3 + 3 * 2) * kWeights);
   gradient.replicated = true;
-  CHECK(need_of({.stages = {gradient}}).least == (2 + 2 + 2) * kWeights);
-  CHECK(need_of({.stages = {delta, averaging}}).least == 2 * 2 * kWeights);
-  CHECK(need_of({.stages = {delta}, .part_copies = true}).least == 2 * 2 * kWeights);
-  CHECK(need_of({.stages = {delta}, .part_copies = true}).all == (2 * 2 + 3) * kWeights);
-  CHECK(need_of({.stages = {delta}, .worker_states = true}).all == (2 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {gradient}}).least == (3 * 2 + 2 + 3) * kWeights);
+  CHECK(need_of({.stages = {gradient}, .part_copies = true}).least ==
+        (3 * 2 + 2 + 3) * kWeights);
+  CHECK(need_of({.stages = {delta, averaging}}).least == 3 * 2 * kWeights);
+  CHECK(need_of({.stages = {delta}, .part_copies = true}).least == 3 * 2 * kWeights);
+  CHECK(need_of({.stages = {delta}, .part_copies = true}).all == (3 * 2 + 3 * 2) * kWeights);
+  CHECK(need_of({.stages = {delta}, .worker_states = true}).all == (3 + 3 * 3) * kWeights);
   CHECK_FALSE(store_need({.stages = {delta}}, typed_solver("Unheard")));
+}
+
+TEST_CASE("What is on its way to a store and from it is a few chunks of each client") {
+  constexpr std::int64_t kChunk = kChunkBytes;
+  CHECK(need_of({.stages = {UpdateSpec{}}}).on_its_way == 4 * (kWeights + kChunk));
+  const auto large = store_need(
+      {.stages = {UpdateSpec{}}, .weight_bytes = 100 * kChunk, .workers = 3}, typed_solver("SGD"));
+  REQUIRE(large);
+  CHECK(large->on_its_way == 4 * 4 * kChunk);
 }
 
 TEST_CASE("What an earlier stage's codec has left out is in the workers' states of later ones") {
@@ -57,12 +71,13 @@ TEST_CASE("What an earlier stage's codec has left out is in the workers' states 
   // The master keeps most in the later stage, for its replicas.
   coded.kind = plain.kind = UpdateKind::kGradientOnly;
   plain.replicated = true;
-  CHECK(need_of({.stages = {plain}, .worker_states = true}).all == (2 + 2 + 2 + 3) * kWeights);
+  CHECK(need_of({.stages = {plain}, .worker_states = true}).all ==
+        (3 * 2 + 2 + 3 + 3 * 2) * kWeights);
   CHECK(need_of({.stages = {coded, plain}, .worker_states = true}).all ==
-        (2 + 2 + 2 + 3 * 2) * kWeights);
+        (3 * 2 + 2 + 3 + 3 * (2 + 1)) * kWeights);
   // The stages come again.
   CHECK(need_of({.stages = {plain, coded}, .worker_states = true}).all ==
-        (2 + 2 + 2 + 3 * 2) * kWeights);
+        (3 * 2 + 2 + 3 + 3 * (2 + 1)) * kWeights);
 }
 
 }  // namespace
