@@ -112,6 +112,22 @@ TEST_CASE("the store's absence does not count as a want of workers") {
   CHECK(master.error->code == ErrorCode::kTimeout);
 }
 
+TEST_CASE("that workers leave since the store fails them is said now and then, with their number") {
+  MasterDriver master(patient(1, 600));
+  master.tick(0);
+  master.join(5, 0);
+  const auto leave_and_join = [&](std::uint64_t worker) {
+    master.on(master_event::Leave{
+        {5}, {worker, static_cast<std::uint32_t>(ErrorCode::kUnavailable), "OOM"}});
+    master.join(5, worker + 1);
+  };
+  for (std::uint64_t worker = 0; worker < 5; ++worker) leave_and_join(worker);
+  CHECK(count_notes(master, "left: OOM") == 1);
+  master.tick(30);
+  leave_and_join(5);
+  CHECK(count_notes(master, "left: OOM (workers left 4 times more") == 1);
+}
+
 TEST_CASE("without a time-out a store that is away ends training at once") {
   MasterDriver master(patient(1, 0));
   master.join(5, 0);

@@ -396,6 +396,28 @@ TEST_CASE("a run that fails: with the store away a new incarnation, with bad dat
         "leave 3 code " + code(ErrorCode::kData) + "; exit code " + code(ErrorCode::kData));
 }
 
+TEST_CASE("a worker that the store fails again and again says that it joins again, now and then") {
+  WorkerDriver worker;
+  worker.join(0);
+  const std::size_t before = worker.notes.size();
+  const auto fail = [&](std::uint64_t run) {
+    worker.order(run);
+    worker.on(worker_event::RunFailed{{run}, {ErrorCode::kUnavailable, "OOM"}});
+    REQUIRE(worker.wait() > 0);
+    worker.connected();
+    worker.welcome(run + 1);
+    worker.prepared();
+  };
+  for (std::uint64_t run = 0; run < 8; ++run) fail(run);
+  REQUIRE(worker.notes.size() == before + 2);  // and that it is admitted
+  CHECK(worker.notes[before].find("run 0: OOM; this worker joins its master again") == 0);
+  worker.tick(worker.now + std::chrono::milliseconds(kWaitingNoteInterval).count());
+  fail(8);
+  CHECK(worker.notes.size() == before + 4);
+  worker.on(worker_event::MasterLost{"reset"});
+  CHECK(worker.notes.back().find("to reach the master") != std::string::npos);
+}
+
 TEST_CASE("orders out of turn are ignored, a newer one replaces a run") {
   WorkerDriver worker;
   worker.tick(0);

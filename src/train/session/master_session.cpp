@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
 
 #include "train/note_text.hpp"
@@ -152,7 +154,7 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
   const Membership::Member& member = *members_.find(*id);
   const std::string reason = clip_text(event.message.reason);
   const bool failed = event.message.code != 0;
-  out_.note(failed, "worker {} left: {}", member.name, reason);
+  note_leave(member.name, event.message.code, reason);
   if (failed && !member.ready) members_.could_not_work(*id, reason);
   // One that could not reach the store is not to blame.
   const ErrorCode code = error_code_of(event.message.code);
@@ -165,6 +167,20 @@ void MasterSession::Impl::handle(const master_event::Leave& event) {
   if (!failed || !is_store_fault(code) || members_.ready_count() > 0) return;
   begin_end(
       {"the last worker could not go on: " + reason, Error{code, reason}, false, is_training()});
+}
+
+// While the store fails workers each comes back and leaves again, many times a second.
+void MasterSession::Impl::note_leave(const std::string& name, std::uint32_t code,
+                                     const std::string& reason) {
+  const bool is_by_store = code != 0 && is_transient(error_code_of(code));
+  if (is_by_store && !store_leave_notes_.is_due(clock_.now())) {
+    store_leaves_ += 1;
+    return;
+  }
+  const std::uint64_t more = is_by_store ? std::exchange(store_leaves_, 0) : 0;
+  const std::string others =
+      more == 0 ? "" : fmt::format(" (workers left {} times more since that was said)", more);
+  out_.note(code != 0, "worker {} left: {}{}", name, reason, others);
 }
 
 void MasterSession::Impl::handle(const master_event::PeerLost& event) {

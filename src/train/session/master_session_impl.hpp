@@ -8,6 +8,7 @@
 
 #include <speedo/train/master_session.hpp>
 
+#include "base/note_interval.hpp"
 #include "train/session/awake_clock.hpp"
 #include "train/session/divergence.hpp"
 #include "train/session/ending.hpp"
@@ -94,6 +95,7 @@ struct MasterSession::Impl {
   std::optional<WorkerId> sender(PeerId peer, std::uint64_t claimed);
   void ignore(PeerId peer, std::string_view what);
   void remove(WorkerId id, Departure departure, const std::string& why);
+  void note_leave(const std::string& name, std::uint32_t code, const std::string& reason);
   void gone_at_end(WorkerId id);
   void declare_dead(WorkerId id, const std::string& reason);
   void watch_workers();
@@ -148,6 +150,8 @@ struct MasterSession::Impl {
   Membership members_;
   WorkerShortage shortage_;
   StoreAbsence store_absence_;
+  NoteInterval store_leave_notes_;   // that workers leave since the store fails them
+  std::uint64_t store_leaves_ = 0;   // that were not said
   ShardLeases leases_;
   Runs runs_;
   ShardRatios ratios_;

@@ -72,9 +72,28 @@ void WorkerSession::Impl::connect() {
   out_.emplace_back(worker_command::Connect{});
 }
 
-// Waits between half and the whole of kReconnectFirst * 2^attempts, up to a maximum: workers that
-// lost the master together do not come back together.
 void WorkerSession::Impl::back_off(const std::string& reason) {
+  const double wait_s = wait_to_connect(reason);
+  is_quiet_ = false;
+  note(true, "{}; attempt {} to reach the master at {} in {:.1f} s", last_failure_, attempts_ + 1,
+       config_.master, wait_s);
+  look_for_end();
+}
+
+// The master is there, and the store fails this worker again and again.
+void WorkerSession::Impl::join_again(const std::string& reason) {
+  const double wait_s = wait_to_connect(reason);
+  is_quiet_ = !store_notes_.is_due(now_);
+  if (!is_quiet_) {
+    note(true, "{}; this worker joins its master again, in {:.1f} s and until the store is back, "
+               "without what it had alone", last_failure_, wait_s);
+  }
+  look_for_end();
+}
+
+// Between half and the whole of kReconnectFirst * 2^attempts, up to a maximum, in seconds: workers
+// that lost the master together do not come back together.
+double WorkerSession::Impl::wait_to_connect(const std::string& reason) {
   end_incarnation();
   if (!alone_since_) alone_since_ = now_;
   last_failure_ = clip_text(reason);
@@ -87,9 +106,7 @@ void WorkerSession::Impl::back_off(const std::string& reason) {
   attempts_ += 1;
   retry_at_ = now_ + wait;
   state_ = State::kBackingOff;
-  note(true, "{}; attempt {} to reach the master at {} in {:.1f} s", last_failure_, attempts_ + 1,
-       config_.master, std::chrono::duration<double>(wait).count());
-  look_for_end();
+  return std::chrono::duration<double>(wait).count();
 }
 
 // The master may have ended while this worker was away.
@@ -139,7 +156,7 @@ void WorkerSession::Impl::handle(const worker_event::Welcome& event) {
   beaten_at_ = now_;
   state_ = State::kPreparing;
   preparations_ += 1;
-  note(false, "admitted by {} as worker {}", config_.master, id.value);
+  if (!is_quiet_) note(false, "admitted by {} as worker {}", config_.master, id.value);
   out_.emplace_back(worker_command::PrepareJob{event.message});
 }
 
@@ -178,7 +195,7 @@ void WorkerSession::Impl::handle(const worker_event::JobFailed& event) {
   if (!last_preparation()) return;
   leave(static_cast<std::uint32_t>(event.error.code), event.error.message);
   if (!is_transient(event.error.code)) return exit(event.error);
-  back_off("the job cannot be prepared: " + event.error.message);
+  join_again("the job cannot be prepared: " + event.error.message);
 }
 
 }  // namespace speedo

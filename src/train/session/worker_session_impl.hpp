@@ -10,6 +10,8 @@
 #include <speedo/base/random.hpp>
 #include <speedo/train/worker_session.hpp>
 
+#include "base/note_interval.hpp"
+
 namespace speedo {
 
 // The state of WorkerSession and one handler per event. Sources: worker_session.cpp (connecting and
@@ -51,6 +53,8 @@ struct WorkerSession::Impl {
   }
   void connect();
   void back_off(const std::string& reason);
+  void join_again(const std::string& reason);
+  double wait_to_connect(const std::string& reason);
   void look_for_end();
   void check_connect_timeout();
   void check_answers();
@@ -81,6 +85,8 @@ struct WorkerSession::Impl {
   Instant beaten_at_{0};
   std::string last_failure_;
   unsigned attempts_ = 0;                // since the last run that went well
+  NoteInterval store_notes_;             // that the store fails this worker
+  bool is_quiet_ = false;                // that was said a while ago, and is so again
 
   std::optional<std::uint64_t> term_;   // of the last master that admitted this worker
   bool looking_for_end_ = false;         // LookForEnd is not answered yet

@@ -21,6 +21,7 @@ void WorkerSession::Impl::handle(const worker_event::RunDone& event) {
   if (run_ != report.run) return;
   run_.reset();
   attempts_ = 0;
+  is_quiet_ = false;
   const WeightsCheck check = report.check.value_or(WeightsCheck{{kNoVersion}});
   out_.emplace_back(worker_command::SendTrained{
       {id_->value, report.run.value, std::bit_cast<std::uint32_t>(report.loss),
@@ -56,7 +57,7 @@ void WorkerSession::Impl::handle(const worker_event::RunFailed& event) {
   run_.reset();
   leave(static_cast<std::uint32_t>(event.error.code), event.error.message);
   if (!is_transient(event.error.code)) return exit(event.error);
-  back_off("run " + std::to_string(event.run.value) + ": " + event.error.message);
+  join_again("run " + std::to_string(event.run.value) + ": " + event.error.message);
 }
 
 void WorkerSession::Impl::handle(const worker_event::Stop& event) {
