@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +35,11 @@ class CheckpointFiles {
                               const std::filesystem::path& to) = 0;
   virtual Result<void> remove(const std::filesystem::path& file) = 0;
   virtual Result<void> check_writable(const std::string& prefix) = 0;
+  // Tells other processes, on other machines too, that this one is at work on the file, until the
+  // result goes. Where that cannot be told it is null.
+  virtual std::shared_ptr<const void> hold(const std::filesystem::path& file) = 0;
+  // Whether one may be: also where that cannot be known.
+  virtual bool may_be_held(const std::filesystem::path& file) = 0;
   // Removes what killed processes left beside files whose paths begin so.
   virtual void sweep(const std::string& beginning) = 0;
 

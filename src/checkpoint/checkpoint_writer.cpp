@@ -62,10 +62,11 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
     return training_of(each.record) != training;
   });
   if (other != all.end()) {
-    SPEEDO_INFO("Under the prefix {} lie checkpoints of other trainings, the newest {} of "
-                "iteration {}: they stay until training {} writes the same iterations",
-                prefix_, short_name(training_of(other->record)), other->record.iteration(),
-                short_name(training));
+    SPEEDO_INFO(
+        "Under the prefix {} lie checkpoints of other trainings, the newest {} of "
+        "iteration {}: they stay until training {} writes the same iterations",
+        prefix_, short_name(training_of(other->record)), other->record.iteration(),
+        short_name(training));
   }
   return write_training_file(training_file(prefix_, job_), training, disk_);
 }
@@ -79,9 +80,10 @@ std::uint64_t CheckpointWriter::next_sequence() {
     highest = std::max(highest, each.record.sequence());
     if (training_of(each.record) == training_ || warned_of_other_) continue;
     warned_of_other_ = true;
-    SPEEDO_WARN("Another training, {}, writes checkpoints with the prefix {} too ({}): give each "
-                "its own snapshot_prefix",
-                short_name(training_of(each.record)), prefix_, each.path.string());
+    SPEEDO_WARN(
+        "Another training, {}, writes checkpoints with the prefix {} too ({}): give each "
+        "its own snapshot_prefix",
+        short_name(training_of(each.record)), prefix_, each.path.string());
   }
   sequence_ = highest + 1;
   return sequence_;
@@ -130,8 +132,7 @@ Result<void> CheckpointWriter::check_earlier(const record::CheckpointFile& there
   return Error{ErrorCode::kSuperseded,
                fmt::format("'{}' is of one that has taken over this training: it stays, and the "
                            "snapshot of iteration {} is not written",
-                           record_path(prefix_, record.iteration()).string(),
-                           record.iteration())};
+                           record_path(prefix_, record.iteration()).string(), record.iteration())};
 }
 
 // Another one may have come at any moment, and may have written this iteration.
@@ -143,6 +144,7 @@ Result<void> CheckpointWriter::check_place(const record::CheckpointFile& record)
 Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
                                            record::CheckpointFile record) {
   remove_unnamed();
+  held_.reset();
   const std::filesystem::path path = record_path(prefix_, record.iteration());
   if (const auto there = read_record(path, disk_)) {
     SPEEDO_TRY(check_earlier(*there, record));
@@ -154,6 +156,13 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
   if (written) written = write_record(path, record, disk_);
   if (written) unnamed_.clear();
   if (written) written = put_in_place(record);
+  if (written) held_.reset();
+  if (!written && lacks_unnamed()) {
+    written = Error{ErrorCode::kSuperseded,
+                    fmt::format("another process has removed what the snapshot of iteration {} "
+                                "had not finished, which is not written",
+                                record.iteration())};
+  }
   if (!written && written.error().code == ErrorCode::kSuperseded) remove_unnamed();
   return written;
 }
@@ -164,6 +173,7 @@ Result<void> CheckpointWriter::write_parts(const SnapshotParts& parts,
   const std::string suffix = new_suffix(record);
   auto snapshot = files_.write(parts.iteration, parts.model, parts.state, suffix);
   unnamed_ = files_.written();
+  if (!unnamed_.empty()) held_ = disk_.hold(unnamed_.front());
   if (!snapshot) return keep_weights(names.model, std::move(snapshot).error());
   SPEEDO_ASSIGN(*record.mutable_model(),
                 describe_part(names.model + suffix, file_name(names.model), disk_));
@@ -183,8 +193,7 @@ Error CheckpointWriter::keep_weights(const std::string& model, Error failed) {
 
 Result<void> CheckpointWriter::put_in_place(const record::CheckpointFile& record) {
   const std::string suffix = new_suffix(record);
-  const std::filesystem::path folder =
-      record_path(prefix_, record.iteration()).parent_path();
+  const std::filesystem::path folder = record_path(prefix_, record.iteration()).parent_path();
   for (const auto* part : parts_of(record)) {
     const std::string name = (folder / part->name()).string();
     auto placed = check_place(record);
@@ -279,26 +288,45 @@ bool CheckpointWriter::make_room(const record::CheckpointFile& next) const {
   *fewer.keep -= 1;
   const CheckpointOwner owner{job_, model_of(next)};
   if (rotate_checkpoints(prefix_, owner, training_, fewer, disk_) == 0) return false;
-  SPEEDO_WARN("The snapshot of iteration {} does not fit beside those that --keep-snapshots {} "
-              "keeps: an older one is removed before it is written",
-              next.iteration(), *rules_.keep);
+  SPEEDO_WARN(
+      "The snapshot of iteration {} does not fit beside those that --keep-snapshots {} "
+      "keeps: an older one is removed before it is written",
+      next.iteration(), *rules_.keep);
   return true;
 }
 
+// Who has taken over the training has done that before it was told that somebody is at work.
+bool CheckpointWriter::lacks_unnamed() const {
+  return std::ranges::any_of(unnamed_, [this](const std::string& file) {
+    const auto size = disk_.size(file);
+    return !size && size.error().code == ErrorCode::kNotFound;
+  });
+}
+
 // What writers of this training that were killed have left, but for what a record names. One that
-// stands still may still name its files.
+// stands still may still name its files: it holds one of them.
 void CheckpointWriter::remove_unfinished() {
   const std::filesystem::path stem(prefix_);
   const std::string head = stem.filename().string() + "_iter_";
   const auto listed = disk_.list(stem.has_parent_path() ? stem.parent_path() : ".");
   if (!listed) return;
+  std::map<std::string, std::vector<std::filesystem::path>> left;  // by the writers' suffixes
+  std::set<std::string> at_work;
   for (const std::filesystem::path& file : *listed) {
     const std::string name = file.filename().string();
-    if (!name.starts_with(head) || name.find(new_suffix_of(training_)) == std::string::npos) {
-      continue;
-    }
+    const std::size_t suffix = name.rfind(new_suffix_of(training_));
+    if (!name.starts_with(head) || suffix == std::string::npos) continue;
+    left[name.substr(suffix)].push_back(file);
+    if (disk_.may_be_held(file)) at_work.insert(name.substr(suffix));
+  }
+  for (const auto& [writer, files] : left) remove_left(files, at_work.contains(writer));
+}
+
+void CheckpointWriter::remove_left(const std::vector<std::filesystem::path>& files,
+                                   bool may_be_at_work) {
+  for (const std::filesystem::path& file : files) {
     const auto age = disk_.age(file);
-    if (!age || *age < kUnfinishedAge) continue;
+    if (may_be_at_work && (!age || *age < kUnfinishedAge)) continue;
     if (const auto removed = disk_.remove(file); !removed) {
       SPEEDO_WARN("Of a snapshot that was never finished {}", removed.error().message);
     }

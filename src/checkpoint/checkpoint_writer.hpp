@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -68,7 +69,9 @@ class CheckpointWriter {
   void rotate(const record::CheckpointFile& newest) const;
   bool make_room(const record::CheckpointFile& next) const;
   void remove_unnamed();
+  bool lacks_unnamed() const;
   void remove_unfinished();
+  void remove_left(const std::vector<std::filesystem::path>& files, bool may_be_at_work);
   std::uint64_t next_sequence();
 
   const caffe::SolverParameter solver_;
@@ -87,6 +90,7 @@ class CheckpointWriter {
   std::uint64_t last_iteration_ = 0, last_rank_ = 0;  // of the last checkpoint
   std::uint64_t unnamed_iteration_ = 0;
   std::vector<std::string> unnamed_;       // files of this iteration that no record names
+  std::shared_ptr<const void> held_;       // the first of them
 };
 
 }  // namespace speedo

@@ -1,9 +1,14 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
 #include <system_error>
 
 #include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/descriptor.hpp"
 #include "base/output_root.hpp"
 #include "checkpoint/checkpoint_files.hpp"
 #include "data/model_files.hpp"
@@ -32,13 +37,11 @@ class DiskFiles : public CheckpointFiles {
   Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) override {
     return read_file(file, bytes_max);
   }
-  Result<void> write(const std::filesystem::path& file,
-                     std::span<const std::byte> bytes) override {
+  Result<void> write(const std::filesystem::path& file, std::span<const std::byte> bytes) override {
     SPEEDO_TRY(check_output(file));
     return write_file_atomically(file, bytes);
   }
-  Result<void> rename(const std::filesystem::path& from,
-                      const std::filesystem::path& to) override {
+  Result<void> rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     std::error_code code;
     std::filesystem::rename(from, to, code);
     if (!code) return {};
@@ -54,6 +57,16 @@ class DiskFiles : public CheckpointFiles {
   }
   Result<void> check_writable(const std::string& prefix) override {
     return check_prefix_writable(prefix);
+  }
+  std::shared_ptr<const void> hold(const std::filesystem::path& file) override {
+    Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (opened.get() < 0 || ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0) return nullptr;
+    return std::make_shared<Descriptor>(std::move(opened));
+  }
+  bool may_be_held(const std::filesystem::path& file) override {
+    const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (opened.get() < 0) return errno != ENOENT;
+    return ::flock(opened.get(), LOCK_EX | LOCK_NB) != 0;
   }
   void sweep(const std::string& beginning) override { Temporary::sweep(beginning); }
 

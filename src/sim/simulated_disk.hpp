@@ -52,6 +52,9 @@ class ProcessFiles : public CheckpointFiles {
   Result<std::chrono::seconds> age(const std::filesystem::path&) override {
     return std::chrono::seconds(0);
   }
+  // Who stands still for a long time loses what it holds, as it may by a network's file system.
+  std::shared_ptr<const void> hold(const std::filesystem::path&) override { return nullptr; }
+  bool may_be_held(const std::filesystem::path&) override { return true; }
   Result<std::string> read(const std::filesystem::path& file, std::size_t bytes_max) override;
   Result<void> write(const std::filesystem::path& file, std::span<const std::byte> bytes) override;
   Result<void> rename(const std::filesystem::path& from, const std::filesystem::path& to) override;

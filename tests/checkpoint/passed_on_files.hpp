@@ -30,6 +30,8 @@ class PassedOnFiles : public CheckpointFiles {
   Result<void> check_writable(const std::string& prefix) override {
     return disk_.check_writable(prefix);
   }
+  std::shared_ptr<const void> hold(const Path& file) override { return disk_.hold(file); }
+  bool may_be_held(const Path& file) override { return disk_.may_be_held(file); }
   void sweep(const std::string& beginning) override { disk_.sweep(beginning); }
   Result<caffe::NetParameter> read_model(const Path& file) override {
     return disk_.read_model(file);
