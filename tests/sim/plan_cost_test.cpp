@@ -237,6 +237,14 @@ TEST_CASE("What cannot be computed with is refused") {
     cluster.machines[0].step_seconds = {std::nan("")};
     CHECK(message().find("machine 'worker': step_seconds") != std::string::npos);
   }
+  SECTION("a delay of days") {
+    cluster.network.latency_seconds = 1e6;
+    CHECK(message() ==
+          "network: latency_seconds is 1000000: at most 3600 can be simulated");
+    cluster.network.latency_seconds = 0.0;
+    cluster.worker.run_seconds = 3601.0;
+    CHECK(message().find("worker: run_seconds is 3601: at most 3600") == 0);
+  }
   SECTION("a place") {
     cluster.store.machine = "moon";
     CHECK(message() == "store: no machine is named 'moon'");

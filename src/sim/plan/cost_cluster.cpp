@@ -22,6 +22,7 @@ constexpr std::uint64_t kParametersMax = 1000000000000;
 constexpr std::uint64_t kBatchMax = 1000000000;
 constexpr std::uint64_t kHistoriesMax = 16;
 constexpr double kStepSecondsMax = 86400.0;
+constexpr double kDelaySecondsMax = 3600.0;  // of a message, a record, a merge
 constexpr std::size_t kBucketsMax = 4096;
 
 Error bad(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
@@ -162,7 +163,7 @@ Result<void> check(const ClusterCosts& cluster) {
   SPEEDO_TRY(check_machines(cluster));
   SPEEDO_TRY(check_net(cluster.net));
   const StoreCosts& store = cluster.store;
-  const std::vector<std::pair<const char*, double>> amounts = {
+  const std::vector<std::pair<std::string, double>> amounts = {
       {"network: latency_seconds", cluster.network.latency_seconds},
       {"network: local_latency_seconds", cluster.network.local_latency_seconds},
       {"store: record_seconds", store.record_seconds},
@@ -180,7 +181,10 @@ Result<void> check(const ClusterCosts& cluster) {
       {"worker: crowded_seconds", cluster.worker.crowded_seconds},
       {"worker: client_bytes_per_second", cluster.worker.client_bytes_per_second},
       {"worker: memory_bytes_per_second", cluster.worker.memory_bytes_per_second}};
-  for (const auto& [name, value] : amounts) SPEEDO_TRY(check_amount(name, value));
+  for (const auto& [name, value] : amounts) {
+    SPEEDO_TRY(check_amount(name, value));
+    if (name.ends_with("_seconds")) SPEEDO_TRY(check_max(name, value, kDelaySecondsMax));
+  }
   return check_exchange(cluster);
 }
 
