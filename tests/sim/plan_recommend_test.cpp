@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -97,6 +98,12 @@ const std::vector<Described> kClusters = {
        cluster.machines[0].step_seconds = {0.005};
      }},
     {"many workers", [](ClusterCosts& cluster) { cluster.machines[0].count = 16; }, 16},
+    {"machines of several workers, slow links", [](ClusterCosts& cluster) {
+       cluster.machines[0].count = 2;
+       cluster.machines[0].workers_max = 0;
+       cluster.machines.push_back(machine_of("old", 1, 0.8, kGigabit));
+       cluster.machines[0].bytes_per_second = kGigabit / 10.0;
+     }},
     {"batches to choose from", [](ClusterCosts& cluster) {
        cluster.net.batches = {{.batch = 16, .times = 0.55}, {.batch = 64, .times = 1.9}};
      }, 4},
@@ -281,6 +288,59 @@ TEST_CASE("Workers of one machine are one process with the threads that were pla
   candidate.workers = 4;
   CHECK(commands_for(cluster, candidate) ==
         std::vector<std::string>{"speedo run --solver S.prototxt --workers 4 --sync --threads 4"});
+}
+
+TEST_CASE("More machines behind slow links do not make a recommendation worse") {
+  const auto found_of = [](std::uint64_t machines, const std::string& master) {
+    ClusterCosts cluster;
+    cluster.net = {.parameters = 1000000, .batch = 32};
+    cluster.machines = {machine_of("head", 1, 0.4, 1e6), machine_of("m", machines, 0.1, 1e6)};
+    cluster.machines[0].cores = 1.0;
+    cluster.machines[1].cores = 8.0;
+    cluster.machines[1].workers_max = 0;
+    cluster.machines[1].step_spread = 0.0;
+    cluster.store.machine = cluster.master.machine = master;
+    cluster.network.latency_seconds = 1e-3;
+    RecommendReport report;
+    report.cluster = cluster;
+    report.options.rounds = 4;
+    report.options.space.schedules = *parse_plan_schedules("sync");
+    const auto found = recommend(cluster, report.options);
+    if (!found) FAIL(found.error().message);
+    report.found = *found;
+    return report;
+  };
+  for (const std::uint64_t machines : {1, 2, 4, 64}) {
+    for (const char* master : {"head", "m"}) {
+      CAPTURE(machines, master);
+      const RecommendReport report = found_of(machines, master);
+      const Choice& best = recommended(report);
+      CHECK(best.result.images_per_second > 2500.0);
+      CHECK(commands_for(report.cluster, best.candidate).front().find(
+                machines == 1 ? "on m: speedo run --solver S.prototxt --workers 8 --sync"
+                              : "on m-0: speedo run --solver S.prototxt --workers 8 --sync") == 0);
+      CHECK(to_text(report).find("8 workers on 1 machine, ") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("No way to use a cluster is tried twice") {
+  for (const Described& described : kClusters) {
+    CAPTURE(described.what);
+    ClusterCosts cluster = four_machines(kGigabit);
+    described.change(cluster);
+    SpaceOptions options;
+    options.schedules = *parse_plan_schedules("sync");
+    options.shards = 0;
+    const auto all = candidates_of(cluster, options);
+    REQUIRE(all);
+    std::set<std::string> ways;
+    for (const Candidate& each : *all) {
+      const auto commands = commands_for(cluster, each);
+      ways.insert(std::accumulate(commands.begin(), commands.end(), std::string()));
+    }
+    CHECK(ways.size() == all->size());
+  }
 }
 
 TEST_CASE("Servers of one machine have ports of their own") {

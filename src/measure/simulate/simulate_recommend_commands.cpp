@@ -153,9 +153,12 @@ std::vector<std::string> commands_for(const ClusterCosts& cluster, const Candida
   }
   std::vector<std::string> lines;
   if (sim::is_one_machine(used, candidate.workers)) {
-    const sim::MachineCosts& machine = used.machines[sim::hosts_of(used)[places.front()].kind];
-    lines.push_back("speedo run " + flags + thread_flag(machine, candidate.workers) + parts +
-                    memory);
+    const sim::ClusterHost host = sim::hosts_of(used)[places.front()];
+    const sim::MachineCosts& machine = used.machines[host.kind];
+    const bool is_one_of_several = sim::hosts_of(cluster).size() > 1;
+    const std::string where = is_one_of_several ? "on " + host.name + ": " : "";
+    lines.push_back(where + "speedo run " + flags + thread_flag(machine, candidate.workers) +
+                    parts + memory);
   } else {
     lines = cluster_lines(used, candidate, flags, parts + memory);
     std::ranges::copy(worker_lines(used, places, memory), std::back_inserter(lines));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -51,9 +52,16 @@ std::string schedule_of(const Candidate& candidate) {
   return text;
 }
 
+std::uint64_t machines_in(const Candidate& candidate) {
+  return std::accumulate(candidate.machines.begin(), candidate.machines.end(), std::uint64_t{0});
+}
+
 std::string label_of(const Candidate& candidate) {
   std::string text = schedule_of(candidate);
   text += ", " + count_workers(candidate.workers);
+  if (const std::uint64_t machines = machines_in(candidate); machines > 0) {
+    text += fmt::format(" on {} machine{}", machines, machines == 1 ? "" : "s");
+  }
   text += candidate.shards == 0 ? ", no shards" : fmt::format(", {} shards", candidate.shards);
   if (candidate.codec != "none") text += ", " + candidate.codec;
   return text + fmt::format(", batch {}", candidate.batch);
@@ -89,6 +97,7 @@ Cells cells_of(const Choice& choice) {
   const sim::PlanResult& result = choice.result;
   return {schedule_of(candidate),
           std::to_string(candidate.workers),
+          candidate.machines.empty() ? "all" : std::to_string(machines_in(candidate)),
           std::to_string(candidate.shards),
           candidate.codec,
           std::to_string(candidate.batch),
@@ -101,8 +110,8 @@ Cells cells_of(const Choice& choice) {
 }
 
 std::string table_of(std::span<const Choice> choices) {
-  std::vector<Cells> rows = {{"schedule", "workers", "shards", "codec", "batch", "images/s",
-                              "speed-up", "compute", "exchange", "bound by", "learns"}};
+  std::vector<Cells> rows = {{"schedule", "workers", "machines", "shards", "codec", "batch",
+                              "images/s", "speed-up", "compute", "exchange", "bound by", "learns"}};
   for (const Choice& choice : choices) rows.push_back(cells_of(choice));
   return in_columns(rows);
 }
@@ -116,6 +125,7 @@ Json json_of(const ClusterCosts& cluster, const Choice& choice) {
           {"gradient_only", candidate.contributes != Contributes::kDeltas},
           {"replicated", candidate.contributes == Contributes::kReplicated},
           {"workers", candidate.workers},
+          {"machines", sim::hosts_of(sim::part_of(cluster, candidate.machines)).size()},
           {"shards", candidate.shards},
           {"codec", candidate.codec},
           {"batch", candidate.batch},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string>
 
 #include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/plan_pieces.hpp"
@@ -87,6 +88,31 @@ std::vector<BatchCosts> batches_of(const ClusterCosts& cluster) {
 bool is_possible(const ClusterCosts& cluster, const Candidate& candidate) {
   const auto schedule = schedule_for(candidate);
   return schedule && check_exchange(cluster_for(cluster, candidate), schedule->update);
+}
+
+void add_if_possible(Candidate each, const ClusterCosts& cluster, std::vector<Candidate>& all) {
+  for (const Contributes contributes :
+       {Contributes::kDeltas, Contributes::kGradients, Contributes::kReplicated}) {
+    each.contributes = contributes;
+    if (contributes != Contributes::kDeltas && !learns_alike(each)) continue;
+    if (is_possible(cluster, each)) all.push_back(each);
+  }
+}
+
+// All that is possible with the workers, machines and shards of `each`.
+void add_ways(Candidate each, const ClusterCosts& cluster, const SpaceOptions& options,
+              std::vector<Candidate>& all) {
+  for (const PlanSchedule& schedule : options.schedules) {
+    each.schedule = schedule;
+    for (const std::string& codec : codecs_of(cluster, options)) {
+      each.codec = codec;
+      for (const BatchCosts& batch : batches_of(cluster)) {
+        each.batch = batch.batch;
+        each.step_times = batch.times;
+        add_if_possible(each, cluster, all);
+      }
+    }
+  }
 }
 
 double over(double bytes, double rate) { return rate > 0.0 ? bytes / rate : 0.0; }
@@ -215,35 +241,27 @@ double least_computed(const NetCosts& net, Contributes contributes) {
 Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
                                              const SpaceOptions& options) {
   SPEEDO_TRY(check(cluster));
-  std::vector<PlanSchedule> schedules = options.schedules;
-  if (schedules.empty()) {
-    SPEEDO_ASSIGN(schedules, parse_plan_schedules(kSchedules));
+  SpaceOptions space = options;
+  if (space.schedules.empty()) {
+    SPEEDO_ASSIGN(space.schedules, parse_plan_schedules(kSchedules));
   }
   std::vector<Candidate> all;
-  Candidate each;
-  const auto add = [&] {
-    for (const Contributes contributes :
-         {Contributes::kDeltas, Contributes::kGradients, Contributes::kReplicated}) {
-      each.contributes = contributes;
-      if (contributes != Contributes::kDeltas && !learns_alike(each)) continue;
-      if (is_possible(cluster, each)) all.push_back(each);
-    }
-  };
-  for (const std::uint64_t workers : worker_counts(cluster, options)) {
-    each.workers = workers;
-    SPEEDO_TRY(place_workers(cluster, workers));
-    for (const PlanSchedule& schedule : schedules) {
-      each.schedule = schedule;
-      for (const std::uint64_t shards : shard_counts(cluster, options)) {
+  std::set<std::string> known;
+  for (const UsedMachines& machines : machine_choices(cluster)) {
+    const ClusterCosts part = part_of(cluster, machines);
+    for (const std::uint64_t workers : worker_counts(part, space)) {
+      if (machines.empty()) {
+        SPEEDO_TRY(place_workers(part, workers));
+      } else if (workers > room_of(part)) {
+        continue;
+      }
+      for (const std::uint64_t shards : shard_counts(part, space)) {
+        Candidate each;
+        each.workers = workers;
         each.shards = shards;
-        for (const std::string& codec : codecs_of(cluster, options)) {
-          each.codec = codec;
-          for (const BatchCosts& batch : batches_of(cluster)) {
-            each.batch = batch.batch;
-            each.step_times = batch.times;
-            add();
-          }
-        }
+        each.machines = machines;
+        if (!known.insert(places_text(cluster_for(cluster, each), workers)).second) continue;
+        add_ways(each, cluster, space, all);
       }
     }
   }
@@ -262,7 +280,7 @@ bool is_one_machine(const ClusterCosts& cluster, std::uint64_t workers) {
 }
 
 ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate) {
-  ClusterCosts used = cluster;
+  ClusterCosts used = part_of(cluster, candidate.machines);
   used.net.batch = candidate.batch;
   for (BucketCosts& bucket : used.net.buckets) {
     const auto rows = static_cast<double>(bucket.factors.rows * static_cast<std::int64_t>(

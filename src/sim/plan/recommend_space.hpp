@@ -10,6 +10,7 @@
 
 #include "sim/plan/cost_cluster.hpp"
 #include "sim/plan/plan_schedule.hpp"
+#include "sim/plan/recommend_machines.hpp"
 
 namespace speedo::sim {
 
@@ -22,6 +23,7 @@ struct Candidate {
   std::string codec = "none";
   std::uint64_t batch = 1;
   double step_times = 1.0;  // a mini-batch takes so many times as long as the described one
+  UsedMachines machines = {};
 };
 
 // What may be chosen. Empty lists: what the cluster gives.
@@ -33,12 +35,12 @@ struct SpaceOptions {
   bool lossy = false;  // codecs that lose something, too
 };
 
-// All that is possible of: every schedule with its usual number and some communication periods;
-// rounds with full deltas, with gradients alone, and replicated; as many workers as there is room
-// for (kWorkersMax at most), half as many, ...; no shards, or 2, 4, 8, 16; every codec if lossy
-// ones are allowed; every batch that is described. What check_schedule() and check_exchange()
-// refuse is left out. Error: kConfig if the machines do not take that many workers, or if nothing
-// is left.
+// All that is possible of: every choice of machines (machine_choices); every schedule with its
+// usual number and some communication periods; rounds with full deltas, with gradients alone, and
+// replicated; as many workers as there is room for (kWorkersMax at most), half as many, ...; no
+// shards, or 2, 4, 8, 16; every codec if lossy ones are allowed; every batch that is described.
+// What check_schedule() and check_exchange() refuse is left out. Error: kConfig if the machines do
+// not take that many workers, or if nothing is left.
 Result<std::vector<Candidate>> candidates_of(const ClusterCosts& cluster,
                                              const SpaceOptions& options);
 

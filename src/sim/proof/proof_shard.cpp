@@ -7,7 +7,7 @@
 namespace speedo::sim {
 namespace {
 
-constexpr std::chrono::seconds kStoreTimeout{600};  // the programs' default
+constexpr std::chrono::seconds kShardStoreTimeout{600};  // the programs' default
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void ProofShard::attach(EventQueue& queue, WorkerNode& node, const std::string& 
   };
   job_ = std::make_unique<JobPart>(parts, open_store,
                                    WelcomedStore::Options{.store_override = {},
-                                                          .store_timeout = kStoreTimeout,
+                                                          .store_timeout = kShardStoreTimeout,
                                                           .platform = platform_.get()},
                                    MergerConfig{.ahead_bytes_min = 0, .threads = 1});
   job_->answer_to([this](const PartAnswer& each) { answer(each); });
