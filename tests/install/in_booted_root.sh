@@ -32,8 +32,13 @@ echo "== no password, no start"
 if systemctl start speedo-master; then fail "the master started without a password"; fi
 is master AssertResult no || fail "the missing password is not what kept the master from starting"
 
-echo "== a missing solver is not tried again"
+echo "== no token, no start"
 (umask 077; head -c 24 /dev/urandom | base64 | tr '+/' '--' >/etc/speedo/redis.password)
+if systemctl start speedo-master; then fail "the master started without a token"; fi
+is master AssertResult no || fail "the missing token is not what kept the master from starting"
+
+echo "== a missing solver is not tried again"
+speedo token create /etc/speedo/job.token
 printf 'requirepass %s\nsave ""\nmaxmemory-policy noeviction\n' "$(cat /etc/speedo/redis.password)" \
   >>/etc/redis/redis.conf
 systemctl restart redis-server
@@ -45,7 +50,7 @@ is master NRestarts 0 || fail "it was started again"
 
 echo "== a master that is killed is started again and goes on"
 sed -i -e 's|missing.prototxt|digits_solver.prototxt|' -e 's|^#redis = .*|redis = "127.0.0.1"|' \
-  -e 's|^\[master\]|&\nsnapshot_interval = 100\nmax_iter = 10000000|' \
+  -e 's|^#bind = .*|bind = "0.0.0.0"|' -e 's|^\[master\]|&\nsnapshot_interval = 100\nmax_iter = 10000000|' \
   -e 's|^#master = .*|master = "speedo://127.0.0.1:56126"|' /etc/speedo/speedo.toml
 systemctl reset-failed speedo-master
 systemctl start speedo-master speedo-worker
