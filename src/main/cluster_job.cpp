@@ -382,11 +382,10 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   const bool takes_newest = flags.resume == kResumeNewest;
   std::optional<TrainingId> training;
   if (takes_newest || (flags.resume == kResumeFromStore && job.drew_seed)) {
-    // A store that cannot be read is reported when the master opens it.
-    if (const auto store = open_store(options.store, options.job)) {
-      if (const auto seed = seed_in(**store)) adopt_seed(*seed, job);
-      if (takes_newest) training = training_in(**store);
-    }
+    SPEEDO_ASSIGN(const std::shared_ptr<ParameterStore> store,
+                  open_store(options.store, options.job));
+    if (const auto seed = seed_in(*store)) adopt_seed(*seed, job);
+    if (takes_newest) training = training_in(*store);
   }
   if (flags.resume == kResumeFromStore) {
     options.resume = MasterOptions::Resume::kStore;

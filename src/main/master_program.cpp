@@ -232,6 +232,27 @@ Result<void> tell(Report report, const ClusterFlags& flags) {
   return {};
 }
 
+// `is_private`: the Redis, which asks for nothing.
+Result<StoreTerms> store_terms(const ClusterFlags& flags, const ProcessSecrets& secrets,
+                               bool is_private, const std::string& source) {
+  StoreTerms terms{.source = is_private ? "" : source,
+                   .tls = flags.redis_tls,
+                   .may_be_open = flags.insecure_redis};
+  if (!is_private) {
+    SPEEDO_ASSIGN(terms.credentials, redis_credentials(flags.redis_password_file, secrets));
+  }
+  SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
+  // Who waits for the store tries again, and looks for signals meanwhile.
+  if (flags.store_timeout_s > 0) terms.opening_attempts_max = 1;
+  return terms;
+}
+
+// A store that a master goes on from is waited for as that of a new job is.
+OpenStore opener_for_resume(const OpenStore& open_store, const ClusterJob& job) {
+  return waiting_opener(open_store, {.store_timeout = job.options.session.store_timeout,
+                                     .poll_stop = stop_requested});
+}
+
 }  // namespace
 
 Result<int> master_program(const std::vector<std::string>& arguments,
@@ -257,15 +278,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
                 find_redis(flags, values.given("redis"), secrets));
   warn_of_redis_out_of_reach(flags.redis, bind_address(flags));
   const GracePeriod grace(std::chrono::seconds(flags.grace_period_s), "speedo-master");
-  SPEEDO_ASSIGN(const RedisCredentials credentials,
-                redis ? Result<RedisCredentials>(RedisCredentials{})
-                      : redis_credentials(flags.redis_password_file, secrets));
-  SPEEDO_ASSIGN(const std::shared_ptr<TrafficLimit> limit, traffic_limit(flags.max_rate));
-  const StoreTerms terms{.credentials = credentials,
-                         .limit = limit,
-                         .source = redis ? "" : source,
-                         .tls = flags.redis_tls,
-                         .may_be_open = flags.insecure_redis};
+  SPEEDO_ASSIGN(const StoreTerms terms, store_terms(flags, secrets, redis != nullptr, source));
   const OpenStore open_store = store_opener(terms);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags));
   TrainerParts parts = trainer_parts(compute);
@@ -274,7 +287,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const std::int64_t memory,
                 admit_master(job.options, job.solver, trainer_parts(for_plans(compute)),
                              memory_policy(compute, flags.force)));
-  SPEEDO_TRY(set_resume(flags, parts, open_store, job));
+  SPEEDO_TRY(set_resume(flags, parts, opener_for_resume(open_store, job), job));
   CheckpointWriter checkpoints(job.solver, job.options.job, flags.rotation);
   SPEEDO_TRY(checkpoints.check_writable());
   announce_stages(job);
@@ -285,7 +298,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_ASSIGN(const std::unique_ptr<Curves> curves, Curves::create(flags.tensorboard));
   JobStatus last;
   const Training training{flags, terms, job, reporter, checkpoints, *curves, page.get(), last};
-  const MasterHooks hooks = make_hooks(training, !credentials.password.empty());
+  const MasterHooks hooks = make_hooks(training, !terms.credentials.password.empty());
   const MasterGate gate{.files = gate_files(flags.gate), .warns = is_open_to_others(flags)};
   if (redis) redis->keep_up();
   const auto ended = run_master(job.options, hooks, parts, open_store, gate);

@@ -134,6 +134,7 @@ Result<std::vector<RedisOptions>> redis_servers(const StoreAddress& address,
     server.source = terms.source;
     server.tls = terms.tls;
     server.may_be_open = terms.may_be_open;
+    server.opening_attempts_max = terms.opening_attempts_max;
   }
   if (terms.tls.any() && std::ranges::none_of(addresses, &RedisAddress::is_tls)) {
     return usage_error("--redis-tls-ca, -cert and -key are of servers by TLS, and " +

@@ -45,6 +45,7 @@ struct StoreTerms {
   std::string source = {};
   RedisTlsFiles tls = {};
   bool may_be_open = false;
+  int opening_attempts_max = 0;
 };
 
 // The servers at an address, as these terms reach them. Error: kUsage.

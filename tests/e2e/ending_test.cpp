@@ -91,7 +91,7 @@ TEST_CASE("a port in use, a store that is not there: one line, the right exit co
   first.wait();
 
   cluster.redis().kill();
-  Process& third = cluster.start_master({"--workers", "1"});
+  Process& third = cluster.start_master({"--workers", "1", "--store-timeout", "1"});
   CHECK(third.wait() == 69);
 }
 

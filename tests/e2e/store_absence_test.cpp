@@ -161,6 +161,32 @@ TEST_CASE("SIGTERM with a frozen Redis: ends within the grace period, with its s
   }
 }
 
+TEST_CASE("a master that is started before its Redis waits for it, and says so at once") {
+  for (const char* resume : {"--resume=auto", "--sync"}) {
+    CAPTURE(resume);
+    Cluster cluster(100);
+    cluster.redis().kill();
+    Process& master = cluster.start_master({"--workers", "1", resume});
+    REQUIRE(master.says("the store is out of reach at the start: "));
+    cluster.redis().start();
+    cluster.start_worker(cluster.address());
+    test::require_ending(cluster, master, {100, 1, 0});
+  }
+}
+
+TEST_CASE("a master that waits for its Redis ends with 69 by SIGTERM, and after --store-timeout") {
+  Cluster cluster(100);
+  cluster.redis().kill();
+  Process& stopped = cluster.start_master({"--workers", "1"});
+  REQUIRE(stopped.says("the store is out of reach at the start: "));
+  stopped.signal(SIGTERM);
+  CHECK(stopped.wait() == 69);
+  CHECK(stopped.errors().find("while the store was waited for") != std::string::npos);
+  Process& patient = cluster.start_master({"--workers", "1", "--store-timeout", "1"});
+  CHECK(patient.wait() == 69);
+  CHECK(patient.errors().find("(--store-timeout)") != std::string::npos);
+}
+
 TEST_CASE("what hangs before training has begun does not outlast the grace period") {
   Cluster cluster(1000);
   cluster.redis().pause();

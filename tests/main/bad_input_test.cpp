@@ -198,7 +198,8 @@ TEST_CASE(
     "Redis that is absent or refuses the password, a port in use, a master that is not there") {
   Context place;
   const std::string solver = place.write_solver();
-  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1"}, 69,
+  expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1",
+                         "--store-timeout", "1"}, 69,
                  {"127.0.0.1:1", "redis-server"});
   RedisServer redis({.password = "secret", .append_only = false, .extra = ""});
   const std::string where = "127.0.0.1:" + std::to_string(redis.port());

@@ -99,7 +99,8 @@ TEST_CASE("What cannot be listened on or found is said") {
   const std::string solver = place.write_solver();
   expect(place.run({"speedo-master", "-solver", solver, "--insecure", "--bind", "192.0.2.7"}), 69,
          {"192.0.2.7", "not an address of this machine"});
-  expect(place.run({"speedo-master", "-solver", solver, "--redis", "no.such.host.invalid"}), 69,
+  expect(place.run({"speedo-master", "-solver", solver, "--redis", "no.such.host.invalid",
+                    "--store-timeout", "1"}), 69,
          {"no.such.host.invalid", "cannot resolve the host name"});
 }
 

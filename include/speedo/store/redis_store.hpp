@@ -58,6 +58,7 @@ struct RedisOptions {
   bool may_be_open = false;
   int connections = 2;  // so that the server has work while one of them waits
   int attempts_max = kStoreAttemptsMax;
+  int opening_attempts_max = 0;  // of opening the store; 0: attempts_max
   std::chrono::milliseconds connect_timeout = kStoreConnectTimeout;
   std::chrono::milliseconds command_timeout = kStoreCommandTimeout;
   std::chrono::milliseconds backoff_first = kStoreBackoffFirst;

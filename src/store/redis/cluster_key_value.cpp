@@ -35,7 +35,7 @@ Result<std::shared_ptr<ClusterKeyValue>> ClusterKeyValue::open(
   const std::vector<RedisAddress> given = addresses_of(nodes);
   SlotMap slots;
   std::vector<std::unique_ptr<RedisSession>> sessions;
-  const auto opened = with_retries(nodes.front(), [&]() -> Result<void> {
+  const auto opened = opened_with_retries(nodes.front(), [&]() -> Result<void> {
     SPEEDO_ASSIGN(slots, learn_whole(nodes.front(), given));
     sessions.clear();
     for (const RedisAddress& primary : slots.primaries()) {

@@ -37,7 +37,7 @@ RedisKeyValue::RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisS
 
 Result<std::shared_ptr<RedisKeyValue>> RedisKeyValue::open(const RedisOptions& options) {
   std::unique_ptr<RedisSession> session;
-  const auto opened = with_retries(options, [&]() -> Result<void> {
+  const auto opened = opened_with_retries(options, [&]() -> Result<void> {
     SPEEDO_ASSIGN(session, RedisSession::connect(options, std::nullopt));
     SPEEDO_TRY(check_is_guarded(options, *session));
     SPEEDO_TRY(check_is_alone(*session));

@@ -8,18 +8,33 @@
 
 namespace speedo {
 
-Result<void> with_retries(const RedisOptions& options,
-                          const std::function<Result<void>()>& attempt) {
+namespace {
+
+Result<void> tried(const RedisOptions& options, int attempts_max,
+                   const std::function<Result<void>()>& attempt) {
   for (int tries = 1;; ++tries) {
     auto done = attempt();
-    if (done || !is_transient(done.error().code)) return done;
-    if (tries >= options.attempts_max) {
+    if (done || !is_transient(done.error().code) || attempts_max == 1) return done;
+    if (tries >= attempts_max) {
       return Error{done.error().code,
                    done.error().message + " (" + std::to_string(tries) + " attempts)"};
     }
     if (tries == 1) SPEEDO_WARN("{}; trying again", done.error().message);
     std::this_thread::sleep_for(backoff(options, tries));
   }
+}
+
+}  // namespace
+
+Result<void> with_retries(const RedisOptions& options,
+                          const std::function<Result<void>()>& attempt) {
+  return tried(options, options.attempts_max, attempt);
+}
+
+Result<void> opened_with_retries(const RedisOptions& options,
+                                 const std::function<Result<void>()>& attempt) {
+  const int given = options.opening_attempts_max;
+  return tried(options, given == 0 ? options.attempts_max : given, attempt);
 }
 
 std::chrono::milliseconds backoff(const RedisOptions& options, int failures) {

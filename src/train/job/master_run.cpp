@@ -156,8 +156,11 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   MasterRun made;
   MasterConfig& config = options.session;
   const MasterHooks& hooks = parts.hooks;
-  SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store,
-                parts.open_store(options.store, options.job));
+  const OpenStore open_store = waiting_opener(parts.open_store,
+                                              {.store_timeout = config.store_timeout,
+                                               .poll_stop = hooks.poll_stop,
+                                               .platform = parts.parts.platform});
+  SPEEDO_ASSIGN(std::shared_ptr<ParameterStore> store, open_store(options.store, options.job));
   if (options.merger.in_parts && any_replicated(config.stages)) {
     options.spec.step_parts = static_cast<std::uint32_t>(store->parts());
   }
@@ -169,7 +172,7 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
     const auto floats = static_cast<std::int64_t>(sizeof(float));
     SPEEDO_TRY(hooks.admit(nets->layout().parameter_count() * floats));
   }
-  SPEEDO_ASSIGN(made.lease_store_, parts.open_store(options.store, options.job));
+  SPEEDO_ASSIGN(made.lease_store_, open_store(options.store, options.job));
   SPEEDO_ASSIGN(made.lease_, claim(options, parts, made.lease_store_));
   config.term = config.first_run = made.lease_->term();
   store->fence(config.term);
