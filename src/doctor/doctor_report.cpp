@@ -55,7 +55,7 @@ std::string to_json(const Findings& findings) {
                                   {"what", each.what},
                                   {"remedy", each.remedy}});
   }
-  return json_text(report, 2) + "\n";
+  return json_text(report) + "\n";
 }
 
 bool has_problem(const Findings& findings) { return count_of(findings, Health::kProblem) > 0; }

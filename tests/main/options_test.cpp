@@ -95,6 +95,7 @@ TEST_CASE("speedo config tells each value and where it comes from") {
       place.run({"speedo", "config", "--json", "run", file, "--sync"}, environment);
   REQUIRE(as_json.exit_code == 0);
   const auto report = as_json.json();
+  CHECK(as_json.output.find('\n') == as_json.output.size() - 1);
   int given = 0;
   for (const auto& option : report["options"]) given += option["source"] != "default" ? 1 : 0;
   CHECK(given == 5);  // --config, too
@@ -102,6 +103,25 @@ TEST_CASE("speedo config tells each value and where it comes from") {
         std::string::npos);
   const Outcome secret = place.run({"speedo", "config", "master", "--redis=redis://:pw9@here"});
   CHECK(secret.output.find("pw9") == std::string::npos);
+}
+
+TEST_CASE("speedo config shows JSON wherever --json stands, and asks for no arguments") {
+  Context place;
+  for (const char* program : {"master", "worker"}) {
+    CAPTURE(program);
+    const Outcome shown = place.run({"speedo", "config", program, "--json"});
+    INFO(shown.errors);
+    REQUIRE(shown.exit_code == 0);
+    CHECK(shown.json()["program"] == std::string("speedo-") + program);
+  }
+  for (const char* program : {"convert", "extract_features", "classify", "test"}) {
+    CAPTURE(program);
+    const Outcome shown = place.run({"speedo", "config", program});
+    INFO(shown.errors);
+    CHECK(shown.exit_code == 0);
+  }
+  CHECK(place.run({"speedo", "convert"}).error_line().find("'kind' is missing") !=
+        std::string::npos);
 }
 
 TEST_CASE("A file and the environment train as the flags do; what is wrong in them is refused") {

@@ -86,7 +86,7 @@ std::string config_json(const OptionValues& values, const std::string& file) {
                                                              : value.option->value);
     report["options"].push_back(std::move(row));
   }
-  return json_text(report, 2);
+  return json_text(report);
 }
 
 }  // namespace speedo

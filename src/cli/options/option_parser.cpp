@@ -60,7 +60,8 @@ bool needs_value(const Option& option) {
 // CLI11's parser for the options of one program.
 class Parser {
  public:
-  explicit Parser(Program program) {
+  explicit Parser(Program program, MissingArgument missing = MissingArgument::kRefused)
+      : missing_(missing) {
     for (const Option* option : options_of(program)) handles_.emplace_back(option, add(*option));
     app_.set_help_flag();
   }
@@ -108,7 +109,7 @@ class Parser {
   CLI::Option* add_argument(const Option& option) {
     CLI::Option* handle = app_.add_option(std::string(option.name));
     if (option.place == OptionPlace::kArguments) handle->expected(1, -1)->allow_extra_args();
-    return handle->required(option.required);
+    return handle->required(option.required && missing_ == MissingArgument::kRefused);
   }
 
   CLI::Option* add_flag(const Option& option) {
@@ -121,6 +122,7 @@ class Parser {
     return handle->group(std::string(option.group));
   }
 
+  const MissingArgument missing_;
   CLI::App app_;
   std::vector<std::pair<const Option*, CLI::Option*>> handles_;
 };
@@ -214,10 +216,11 @@ std::vector<FlagName> flags_of(Program program) {
   return flags;
 }
 
-Result<void> read_spelled(const std::vector<std::string>& spelled, OptionValues& values) {
+Result<void> read_spelled(const std::vector<std::string>& spelled, OptionValues& values,
+                          MissingArgument missing_argument) {
   const Program program = values.program();
   SPEEDO_TRY(check_spelling(program, spelled));
-  Parser parser(program);
+  Parser parser(program, missing_argument);
   CLI::App& app = parser.app();
   try {
     app.parse(for_parser(spelled));
@@ -255,7 +258,8 @@ std::string help_of(Program program) {
   return without_implied_values(app.help());
 }
 
-Result<Parsed> read_command_line(const std::vector<std::string>& arguments, OptionValues& values) {
+Result<Parsed> read_command_line(const std::vector<std::string>& arguments, OptionValues& values,
+                                 MissingArgument missing) {
   const Program program = values.program();
   SPEEDO_ASSIGN(const std::vector<std::string> spelled,
                 normalize_arguments(arguments, flags_of(program)));
@@ -267,7 +271,7 @@ Result<Parsed> read_command_line(const std::vector<std::string>& arguments, Opti
     std::fputs(help_of(program).c_str(), stdout);
     return Parsed::kDone;
   }
-  if (auto read = read_spelled(spelled, values); !read) {
+  if (auto read = read_spelled(spelled, values, missing); !read) {
     return Error{read.error().code, read.error().message + " (see --help)"};
   }
   return Parsed::kRun;
@@ -276,7 +280,7 @@ Result<Parsed> read_command_line(const std::vector<std::string>& arguments, Opti
 Result<void> read_flags(const std::vector<std::string>& arguments, OptionValues& values) {
   SPEEDO_ASSIGN(const std::vector<std::string> spelled,
                 normalize_arguments(arguments, flags_of(values.program())));
-  return read_spelled(spelled, values);
+  return read_spelled(spelled, values, MissingArgument::kRefused);
 }
 
 std::string version() { return "speedo " SPEEDO_VERSION; }

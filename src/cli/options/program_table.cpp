@@ -235,7 +235,7 @@ constexpr std::string_view kJobsNotes =
 
 constexpr std::string_view kConfigNotes =
     "Options come from the command line, else from SPEEDO_ variables, else from a file, else from\n"
-    "their defaults. Behind a program's name may stand its flags.\n\n"
+    "their defaults. Behind a program's name may stand its flags, and --json.\n\n"
     "Examples:\n"
     "  speedo config run --max-iter 100\n"
     "  SPEEDO_THREADS=2 speedo config master --json\n"

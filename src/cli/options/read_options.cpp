@@ -34,10 +34,12 @@ std::string config_file_of(const OptionValues& values) {
   return path;
 }
 
-Result<Parsed> read_some_options(const std::vector<std::string>& arguments, OptionValues& values,
-                                 const Environment& environment) {
+namespace {
+
+Result<Parsed> read_sources(const std::vector<std::string>& arguments, OptionValues& values,
+                            const Environment& environment, MissingArgument missing) {
   SPEEDO_TRY(refuse_later_flags(arguments));
-  SPEEDO_ASSIGN(const Parsed parsed, read_command_line(arguments, values));
+  SPEEDO_ASSIGN(const Parsed parsed, read_command_line(arguments, values, missing));
   if (parsed == Parsed::kDone) return parsed;
   bool is_off = false;
   values.get("no-config", is_off);
@@ -48,9 +50,17 @@ Result<Parsed> read_some_options(const std::vector<std::string>& arguments, Opti
   return parsed;
 }
 
+}  // namespace
+
+Result<Parsed> read_some_options(const std::vector<std::string>& arguments, OptionValues& values,
+                                 const Environment& environment) {
+  return read_sources(arguments, values, environment, MissingArgument::kBorne);
+}
+
 Result<Parsed> read_options(const std::vector<std::string>& arguments, OptionValues& values,
                             const Environment& environment) {
-  SPEEDO_ASSIGN(const Parsed parsed, read_some_options(arguments, values, environment));
+  SPEEDO_ASSIGN(const Parsed parsed, read_sources(arguments, values, environment,
+                                                 MissingArgument::kRefused));
   if (parsed == Parsed::kRun) SPEEDO_TRY(check_required(values));
   return parsed;
 }

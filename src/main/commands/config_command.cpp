@@ -33,9 +33,21 @@ Error unknown_program(const std::string& word) {
                                  " (known are " + list + ")"};
 }
 
+// --json behind the program's name is meant for what is shown as well; a program that has no such
+// flag does not get it.
+bool take_json(const ProgramEntry& entry, std::vector<std::string>& arguments) {
+  const auto flags_end = std::ranges::find(arguments, "--");
+  const auto asks = [](const std::string& each) { return each == "--json" || each == "-json"; };
+  if (std::none_of(arguments.begin(), flags_end, asks)) return false;
+  if (find_option("json", entry.program) == nullptr) {
+    arguments.erase(std::remove_if(arguments.begin(), flags_end, asks), flags_end);
+  }
+  return true;
+}
+
 // What a program's own command line, the environment and the file come to.
-Result<int> show(const ProgramEntry& entry, const std::vector<std::string>& arguments,
-                 bool as_json) {
+Result<int> show(const ProgramEntry& entry, std::vector<std::string> arguments, bool as_json) {
+  as_json = take_json(entry, arguments) || as_json;
   OptionValues values(entry.program);
   SPEEDO_ASSIGN(const Parsed parsed, read_some_options(fold_speedo(arguments), values));
   if (parsed == Parsed::kDone) return 0;
