@@ -30,10 +30,13 @@ def iteration_of(path):
 
 
 def checkpoints(job):
-    """Of each whole checkpoint its iteration: what its record names is there, of that size."""
+    """Of each whole checkpoint its iteration: what its record names is there, if only by the name
+    that it had until the record was written."""
     found = []
     for record in job.snapshots.glob("*.speedo"):
-        if all(record.with_suffix(end).exists() for end in (".caffemodel", ".solverstate")):
+        parts = [record.with_suffix(end).name for end in (".caffemodel", ".solverstate")]
+        if all((record.parent / part).exists() or any(record.parent.glob(f"{part}.new-*"))
+               for part in parts):
             found.append(iteration_of(record))
     return sorted(found)
 
