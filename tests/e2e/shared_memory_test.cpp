@@ -96,7 +96,7 @@ TEST_CASE("a worker that shares memory trains beside one that does not") {
 }
 
 TEST_CASE("merges in shared memory go on while Redis is away, and are there in the end") {
-  const std::uint64_t iterations = 20000;
+  const std::uint64_t iterations = 60000;  // more than are over when the first are in the store
   Cluster cluster(iterations, {.append_only = true, .shared_memory = true});
   Process& master = cluster.start_master({"--workers", "2"});
   cluster.start_worker(cluster.address(), {"--workers", "2"});

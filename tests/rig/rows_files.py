@@ -29,14 +29,16 @@ def iteration_of(path):
     return int(re.search(r"_iter_(\d+)\.", path.name)[1])
 
 
-def checkpoints(job):
-    """Of each whole checkpoint its iteration: what its record names is there, if only by the name
-    that it had until the record was written."""
+def checkpoints(job, renamed=True):
+    """Of each whole checkpoint its iteration: what its record names is there, or without `renamed`
+    perhaps by the name that it had until the record was written."""
+    def is_there(part):
+        drafts = [] if renamed else part.parent.glob(f"{part.name}.new-*")
+        return part.exists() or any(drafts)
+
     found = []
     for record in job.snapshots.glob("*.speedo"):
-        parts = [record.with_suffix(end).name for end in (".caffemodel", ".solverstate")]
-        if all((record.parent / part).exists() or any(record.parent.glob(f"{part}.new-*"))
-               for part in parts):
+        if all(is_there(record.with_suffix(end)) for end in (".caffemodel", ".solverstate")):
             found.append(iteration_of(record))
     return sorted(found)
 
@@ -164,13 +166,13 @@ def killed_at(trial, job, moment):
         job.master.kill()
     require(job.master.wait() == KILLED, f"the master ended with {job.master.wait()}")
     tracer.wait()
-    lost = set(before) - set(checkpoints(job))
+    lost = set(before) - set(checkpoints(job, renamed=False))
     require(not lost, f"checkpoints of iterations {lost} are gone")
     go_on_from_files(trial, job)
 
 
 def go_on_from_files(trial, job):
-    newest, start = checkpoints(job)[-1], time.time()
+    newest, start = checkpoints(job, renamed=False)[-1], time.time()
     job.redis.ask("FLUSHALL")
     job.start_master(("--resume=auto",))
     job.all_alive(start)
