@@ -7,6 +7,7 @@
 #include "gpu/launch/launch.hpp"
 #include "gpu/support/divisor.hpp"
 #include "gpu/support/elements.hpp"
+#include "gpu/support/layout_index.hpp"
 
 namespace speedo::gpu {
 namespace {
