@@ -7,26 +7,21 @@
 #include <cstring>
 #include <utility>
 
+#include "data/hdf5/hdf5_driver.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
 
 namespace speedo {
 
 namespace {
 
-// The library's view of a file comes first, and it hands out pointers to that.
-struct OutputFile {
-  H5FD_t base{};
+struct OutputFile : Hdf5DriverFile {
   std::shared_ptr<Hdf5Output> output;
-  haddr_t bytes = 0, end_of_addresses = 0;
 };
 
 // What create_hdf5_output() has for the driver; guarded by Hdf5Lock.
 OutputFile* to_create = nullptr;
 
-OutputFile& output_of(H5FD_t* file) { return *reinterpret_cast<OutputFile*>(file); }
-const OutputFile& output_of(const H5FD_t* file) {
-  return *reinterpret_cast<const OutputFile*>(file);
-}
+OutputFile& output_of(H5FD_t* file) { return hdf5_driver_file<OutputFile>(file); }
 
 // The library first looks whether there is such a file already, without asking to create it.
 H5FD_t* open_output(const char*, unsigned flags, hid_t, haddr_t) {
@@ -41,8 +36,6 @@ herr_t close_output(H5FD_t* file) {
   return 0;
 }
 
-int compare_outputs(const H5FD_t* a, const H5FD_t* b) { return a == b ? 0 : a < b ? -1 : 1; }
-
 // Those of the library's own driver that concern how a file is laid out.
 herr_t query_output(const H5FD_t*, unsigned long* features) {
   *features = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
@@ -50,31 +43,11 @@ herr_t query_output(const H5FD_t*, unsigned long* features) {
   return 0;
 }
 
-haddr_t output_end(const H5FD_t* file, H5FD_mem_t) { return output_of(file).end_of_addresses; }
-
-herr_t set_output_end(H5FD_t* file, H5FD_mem_t, haddr_t end) {
-  output_of(file).end_of_addresses = end;
-  return 0;
-}
-
-haddr_t output_bytes(const H5FD_t* file, H5FD_mem_t) { return output_of(file).bytes; }
-
-// What lies behind the file's end is zeros, as for the library's own drivers.
 herr_t read_output(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t from, std::size_t count, void* target) {
   Hdf5Output& output = *output_of(file).output;
-  auto* next = static_cast<char*>(target);
-  while (count > 0) {
-    const ssize_t got = ::pread(output.descriptor.get(), next, count, static_cast<off_t>(from));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && output.failure == 0) output.failure = errno;
-    if (got <= 0) {
-      std::memset(next, 0, count);
-      return 0;
-    }
-    next += got;
-    from += static_cast<haddr_t>(got);
-    count -= static_cast<std::size_t>(got);
-  }
+  if (read_hdf5_bytes(output.descriptor.get(), from, count, target) >= 0) return 0;
+  if (output.failure == 0) output.failure = errno;
+  std::memset(target, 0, count);
   return 0;
 }
 
@@ -112,22 +85,14 @@ herr_t truncate_output(H5FD_t* file, hid_t, hbool_t) {
 
 // A file of which something is still open is not closed, and that is an error.
 hid_t register_output_driver() {
-  static H5FD_class_t driver{};
-  driver.name = "speedo_output";
-  driver.maxaddr = INT64_MAX;
+  static H5FD_class_t driver = hdf5_driver("speedo_output");
   driver.fc_degree = H5F_CLOSE_SEMI;
   driver.open = open_output;
   driver.close = close_output;
-  driver.cmp = compare_outputs;
   driver.query = query_output;
-  driver.get_eoa = output_end;
-  driver.set_eoa = set_output_end;
-  driver.get_eof = output_bytes;
   driver.read = read_output;
   driver.write = write_output;
   driver.truncate = truncate_output;
-  const H5FD_mem_t map[H5FD_MEM_NTYPES] = H5FD_FLMAP_DICHOTOMY;
-  std::memcpy(driver.fl_map, map, sizeof(map));
   return H5FDregister(&driver);
 }
 
@@ -141,7 +106,7 @@ hid_t output_driver_id() {
 std::int64_t create_hdf5_output(std::shared_ptr<Hdf5Output> output) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   if (!access || H5Pset_driver(access.get(), output_driver_id(), nullptr) < 0) return -1;
-  to_create = new OutputFile{{}, std::move(output), 0, 0};
+  to_create = new OutputFile{{}, std::move(output)};
   // An absolute name: for others the library asks for the working directory.
   const hid_t file = H5Fcreate("/file", H5F_ACC_EXCL, H5P_DEFAULT, access.get());
   delete std::exchange(to_create, nullptr);
