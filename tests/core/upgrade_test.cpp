@@ -41,6 +41,23 @@ TEST_CASE("old nets become what Caffe's own upgrade makes of them", "[upgrade]")
   CHECK(to_prototxt(again) == to_prototxt(*net));
 }
 
+TEST_CASE("a V1 layer beside a V0 layer keeps its weights and their multipliers", "[upgrade]") {
+  const auto net = parse_net_prototxt(
+      "input: 'd' input_dim: 1 input_dim: 1 input_dim: 1 input_dim: 2 "
+      "layers { bottom: 'd' top: 'r' layer { name: 'r' type: 'relu' } } "
+      "layers { bottom: 'r' top: 'i' name: 'i' type: INNER_PRODUCT blobs_lr: 1 blobs_lr: 2 "
+      "weight_decay: 3 weight_decay: 0 blobs { data: 5 } inner_product_param { num_output: 1 } }",
+      "net");
+  REQUIRE(net.has_value());
+  const caffe::LayerParameter& layer = net->layer(net->layer_size() - 1);
+  CHECK(layer.type() == "InnerProduct");
+  REQUIRE(layer.param_size() == 2);
+  CHECK(layer.param(1).lr_mult() == 2.0F);
+  CHECK(layer.param(0).decay_mult() == 3.0F);
+  REQUIRE(layer.blobs_size() == 1);
+  CHECK(layer.blobs(0).data(0) == 5.0F);
+}
+
 TEST_CASE("solver_type becomes type", "[upgrade]") {
   const auto solver =
       parse_solver_prototxt(text_of(kUpgradeFolder + "solver_nesterov.in.prototxt"), "solver");

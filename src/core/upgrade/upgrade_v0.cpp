@@ -164,6 +164,7 @@ void move_options(const V0& old, V1& layer) {
 }
 
 Result<void> upgrade_layer(V1& layer) {
+  if (!layer.has_layer()) return {};  // One of V1, which has its own fields.
   const V0 old = layer.layer();
   layer.clear_layer();
   if (old.has_name()) {
