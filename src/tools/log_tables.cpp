@@ -119,7 +119,8 @@ std::optional<LogDate> date_of(std::string_view line, int year) {
 }
 
 // Gathers the outputs of one kind into rows, as parse_log.py does: a row is there when it has as
-// many columns as the first, or when the next iteration begins.
+// many columns as the first, or when the next iteration begins. A log's only row is there too,
+// which parse_log.py loses.
 class TableBuilder {
  public:
   explicit TableBuilder(std::string_view mark) : mark_(mark) {}
@@ -141,6 +142,8 @@ class TableBuilder {
   }
 
   LogTable finish() {
+    // A first row is whole by itself; one behind others that is not full is left out, as there.
+    if (table_.rows.empty() && !row_.empty()) table_.rows.push_back(std::move(row_));
     constexpr std::size_t kRateColumn = 2;
     if (table_.rows.size() > 1) table_.rows[0][kRateColumn] = table_.rows[1][kRateColumn];
     for (const auto& row : table_.rows) {
