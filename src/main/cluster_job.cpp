@@ -106,10 +106,20 @@ Result<void> check_keep_best(const MasterConfig& session) {
   return {};
 }
 
+// Nets that are tested are refused without an interval; that of a test at the end is max_iter.
+void give_test_interval(const ClusterFlags& flags, caffe::SolverParameter& solver) {
+  if (solver.test_iter_size() == 0) return;
+  const std::int64_t wanted = flags.schedule.test_interval.value_or(0);
+  if (wanted > 0) {
+    solver.set_test_interval(static_cast<std::int32_t>(wanted));
+  } else if (solver.test_interval() == 0) {
+    solver.set_test_interval(std::max(1, solver.max_iter()));
+  }
+}
+
 // Tests and checkpoints.
 Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                            MasterConfig& session) {
-  // SpeeDO tests at the end only; a solver that has test_interval asks for more.
   const std::int64_t solver_interval =
       solver.test_interval() > 0 ? solver.test_interval() : solver.max_iter();
   session.test_interval =
@@ -341,6 +351,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
          .weight_decay = values.weight_decay},
         job.solver);
   apply(flags.state, job.solver);
+  give_test_interval(flags, job.solver);
   SPEEDO_TRY(give_eamsgd_momentum(options.session.stages, job.solver));
   SPEEDO_ASSIGN(const WorkerRange workers, worker_range(flags));
   warn_of_elastic_rates(options.session.stages, workers.expected());
@@ -417,6 +428,7 @@ Result<SolverFile> read_job_files(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
   SPEEDO_TRY(SnapshotWriter(file.solver).check_writable());
   apply(flags.state, file.solver);
+  give_test_interval(flags, file.solver);
   SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   return file;

@@ -102,6 +102,22 @@ TEST_CASE("Tests: the flag's interval, else the solver's, else one at the end") 
   CHECK(files.job().options.session.test_interval == 7);
 }
 
+TEST_CASE("The solver that is sent has an interval of tests, without which its nets are refused") {
+  const auto interval = [](const Files& files) {
+    return parse_solver_prototxt(files.job().options.spec.solver_text, "sent")->test_interval();
+  };
+  Files files("max_iter: 100 test_iter: 2");
+  CHECK(interval(files) == 100);
+  files.flags.schedule.test_interval = 30;
+  CHECK(interval(files) == 30);
+  files.flags.schedule.test_interval = 0;
+  CHECK(interval(files) == 100);
+  CHECK(files.job().options.session.test_interval == 0);
+  CHECK(interval(Files("max_iter: 100 test_iter: 2 test_interval: 20")) == 20);
+  CHECK(interval(Files("max_iter: 100 test_iter: 2 test_interval: -1")) == -1);
+  CHECK(interval(Files("max_iter: 100")) == 0);
+}
+
 TEST_CASE("Gradient-only and the effective batch reach all parts of the job") {
   Files files("max_iter: 10");
   files.flags.schedule.gradient_only = true;

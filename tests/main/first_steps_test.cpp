@@ -142,6 +142,23 @@ TEST_CASE("A training is tested at its end alone, if that is wanted") {
   CHECK(once.errors.find("Iteration 0, Testing net") == std::string::npos);
 }
 
+TEST_CASE("A cluster without a test_interval is tested at its end, or as the flag says") {
+  Context place;
+  std::string text = place.read(fs::path(place.write_solver("max_iter: 6")).filename().string());
+  const std::string given = "test_interval: 20 ";
+  text.erase(text.find(given), given.size());
+  const std::string solver = place.write("solver.prototxt", text);
+  const Outcome once = place.run({"speedo", "run", "--solver", solver, "--json"});
+  INFO(once.errors);
+  REQUIRE(once.exit_code == 0);
+  CHECK(once.json()["tested_iteration"] == 6);
+  CHECK(once.errors.find("Iteration 3, Testing net") == std::string::npos);
+  const Outcome often = place.run({"speedo", "run", "--solver", solver, "--test-interval", "3"});
+  REQUIRE(often.exit_code == 0);
+  CHECK(often.errors.find("Iteration 3, Testing net") != std::string::npos);
+  expect(place.run({"speedo", "train", "--solver", solver}), 64, {"test_interval is not"});
+}
+
 TEST_CASE("A training that goes on is bit for bit one that was never interrupted") {
   Context place;
   const std::string solver = place.write_solver();
