@@ -12,6 +12,7 @@
 #include <speedo/store/memory_store.hpp>
 
 #include "base/log.hpp"
+#include "base/random_bits.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot.hpp"
 #include "cli/flags/shard_by.hpp"
@@ -289,6 +290,14 @@ Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
   return nets->layout().digest();
 }
 
+// Drawn if the solver has none. What --resume finds later goes before it, so that nothing is logged
+// here.
+void set_seed(ClusterJob& job) {
+  job.drew_seed = job.solver.random_seed() < 0;
+  if (!job.drew_seed) return;
+  job.solver.set_random_seed(draw_seed());
+}
+
 void adopt_seed(std::int64_t seed, ClusterJob& job) {
   if (!job.drew_seed) return;
   job.solver.set_random_seed(seed);
@@ -362,8 +371,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
     return Error{ErrorCode::kUsage, "--deterministic needs a seed, the same at each start: give "
                                     "--seed N, or random_seed in '" + flags.solver + "'"};
   }
-  job.drew_seed = job.solver.random_seed() < 0;
-  settle_seed(job.solver);
+  set_seed(job);
 
   options.bind = bind_address(flags);
   options.port = flags.port;

@@ -19,7 +19,7 @@ namespace speedo {
 struct ClusterJob {
   MasterOptions options;
   caffe::SolverParameter solver;  // nets inline, flags applied
-  bool drew_seed = false;         // neither solver nor flags gave one
+  bool drew_seed = false;         // neither solver nor flags gave one; not yet logged
   // With --resume=auto, see MasterHooks.
   std::function<void(MasterOptions& options)> choose_files = {};
 };

@@ -290,6 +290,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   SPEEDO_TRY(set_resume(flags, parts, opener_for_resume(open_store, job), job));
   CheckpointWriter checkpoints(job.solver, job.options.job, flags.rotation);
   SPEEDO_TRY(checkpoints.check_writable());
+  if (job.drew_seed) SPEEDO_INFO("random_seed: {}", job.solver.random_seed());
   announce_stages(job);
 
   SPEEDO_ASSIGN(const std::unique_ptr<CurveFile> curve,

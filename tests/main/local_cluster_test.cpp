@@ -283,6 +283,31 @@ TEST_CASE("A cluster goes on from its newest valid checkpoint file, or from the 
   CHECK(place.run(longer).exit_code == 0);
 }
 
+TEST_CASE("A cluster that goes on names the one seed that it goes on with") {
+  ClusterPlace place;
+  std::string text = place.read(fs::path(place.write_solver("max_iter: 60")).filename().string());
+  const std::string given = "random_seed: 3 ";
+  text.erase(text.find(given), given.size());
+  const std::string solver = place.write("solver.prototxt", text);
+  const auto seeds_of = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> line = {"speedo", "run", "--solver", solver};
+    line.insert(line.end(), flags.begin(), flags.end());
+    const Outcome outcome = place.run(line);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+    std::vector<std::string> seeds;
+    const std::string mark = "random_seed: ";
+    for (std::size_t at = 0; (at = outcome.errors.find(mark, at)) != std::string::npos;) {
+      at += mark.size();
+      seeds.push_back(outcome.errors.substr(at, outcome.errors.find('\n', at) - at));
+    }
+    return seeds;
+  };
+  const auto first = seeds_of({"--max-iter", "10"});
+  REQUIRE(first.size() == 1);
+  CHECK(seeds_of({"--max-iter", "20", "--resume=auto"}) == first);
+}
+
 // A solver on records in a database, so that what is trained depends on the place in the data.
 std::string write_solver_on_records(ClusterPlace& place, const std::string& prefix) {
   std::string csv;

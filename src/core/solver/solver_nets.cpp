@@ -147,13 +147,11 @@ Result<void> check_names(const caffe::SolverParameter& solver, const Net& net) {
   return {};
 }
 
-std::int64_t fresh_seed() { return static_cast<std::int64_t>(random_bits() & 0x7fffffffU); }
-
 }  // namespace
 
 void settle_seed(caffe::SolverParameter& solver) {
   if (solver.random_seed() >= 0) return;
-  solver.set_random_seed(fresh_seed());
+  solver.set_random_seed(draw_seed());
   SPEEDO_INFO("random_seed: {}", solver.random_seed());
 }
 
@@ -175,7 +173,7 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
   SPEEDO_ASSIGN(const NetSource train, train_source(solver, options.base));
   SPEEDO_ASSIGN(std::vector<NetSource> tests, test_sources(solver, train, options.base));
   const auto seed =
-      static_cast<std::uint64_t>(solver.random_seed() >= 0 ? solver.random_seed() : fresh_seed());
+      static_cast<std::uint64_t>(solver.random_seed() >= 0 ? solver.random_seed() : draw_seed());
 
   SolverNets nets;
   if (!options.plan_only) SPEEDO_INFO("Creating training net from {}", train.from);
