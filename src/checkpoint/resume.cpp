@@ -127,6 +127,17 @@ void leave_out_other_trainings(const TrainingId& training, std::vector<FoundReco
               describe(others), short_name(training));
 }
 
+// The record beside a .solverstate that names it.
+std::optional<FoundRecord> record_beside(const fs::path& state, CheckpointFiles& files) {
+  const std::string name = state.filename().string();
+  const std::size_t stem = name.rfind(".solverstate");
+  if (stem == std::string::npos) return std::nullopt;
+  const fs::path path = state.parent_path() / (name.substr(0, stem) + ".speedo");
+  auto record = read_record(path, files);
+  if (!record || record->state().name() != name) return std::nullopt;
+  return FoundRecord{path, std::move(*record)};
+}
+
 }  // namespace
 
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
@@ -177,14 +188,22 @@ std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
 
 Result<void> check_state_type(const std::string& state_file, const std::string& solver_type,
                               CheckpointFiles& files) {
+  const auto found = record_beside(state_file, files);
+  return found ? check_solver_type(*found, solver_type) : Result<void>();
+}
+
+std::optional<std::int64_t> seed_of_state(const std::string& state_file, CheckpointFiles& files) {
   const fs::path state(state_file);
-  const std::string name = state.filename().string();
-  const std::size_t stem = name.rfind(".solverstate");
-  if (stem == std::string::npos) return {};
-  const fs::path path = state.parent_path() / (name.substr(0, stem) + ".speedo");
-  auto record = read_record(path, files);
-  if (!record || record->state().name() != name) return {};
-  return check_solver_type({path, std::move(*record)}, solver_type);
+  const auto found = record_beside(state, files);
+  if (found && found->record.has_random_seed()) {
+    const auto own = find_part(state.parent_path(), found->record, found->record.state(), files);
+    if (own && *own == state) return found->record.random_seed();
+  }
+  SPEEDO_WARN(
+      "'{}' has no random_seed beside it, in a .speedo file that it belongs to: data that are "
+      "shuffled begin in a new order; --seed N gives the one that the training began with",
+      state_file);
+  return std::nullopt;
 }
 
 void go_on_from(SavedCheckpoint saved, MasterOptions& options) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -47,6 +48,11 @@ std::optional<SavedCheckpoint> newest_of_job(const std::string& prefix,
 // it is of; the record of its checkpoint does, if it lies beside it. Error: kMismatch.
 Result<void> check_state_type(const std::string& state_file, const std::string& solver_type,
                               CheckpointFiles& files = disk_files());
+
+// The seed that the training of a .solverstate began with, if the record that the state belongs to
+// lies beside it; else it is warned that there is none.
+std::optional<std::int64_t> seed_of_state(const std::string& state_file,
+                                          CheckpointFiles& files = disk_files());
 
 // What a master is told that goes on from it, its solver's seed apart. The states of workers are
 // taken if its snapshots are to have them.

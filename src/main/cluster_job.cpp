@@ -290,12 +290,14 @@ Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
   return nets->layout().digest();
 }
 
-// Drawn if the solver has none. What --resume finds later goes before it, so that nothing is logged
-// here.
-void set_seed(ClusterJob& job) {
+// Drawn if the solver has none, and no solver state that is gone on from belongs to a checkpoint
+// that has it. What --resume finds later goes before either, so that nothing is logged here.
+void set_seed(const ClusterFlags& flags, ClusterJob& job) {
   job.drew_seed = job.solver.random_seed() < 0;
   if (!job.drew_seed) return;
-  job.solver.set_random_seed(draw_seed());
+  const bool has_state = !flags.snapshot.empty() && !is_model_file(flags.snapshot);
+  const auto earlier = has_state ? seed_of_state(flags.snapshot) : std::nullopt;
+  job.solver.set_random_seed(earlier.value_or(draw_seed()));
 }
 
 void adopt_seed(std::int64_t seed, ClusterJob& job) {
@@ -371,7 +373,7 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
     return Error{ErrorCode::kUsage, "--deterministic needs a seed, the same at each start: give "
                                     "--seed N, or random_seed in '" + flags.solver + "'"};
   }
-  set_seed(job);
+  set_seed(flags, job);
 
   options.bind = bind_address(flags);
   options.port = flags.port;

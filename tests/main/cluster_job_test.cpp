@@ -5,7 +5,9 @@
 
 #include <speedo/store/memory_store.hpp>
 
+#include "checkpoint/checkpoint_writer.hpp"
 #include "core/prototxt.hpp"
+#include "core/weight_file.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -133,6 +135,31 @@ TEST_CASE("A random seed is settled before the job is sent, the same for all") {
   CHECK(job.solver.random_seed() >= 0);
   CHECK(parse_solver_prototxt(job.options.spec.solver_text, "sent")->random_seed() ==
         job.solver.random_seed());
+}
+
+TEST_CASE("A job that goes on from a solver state has the seed of the checkpoint it belongs to") {
+  Files files("max_iter: 100");
+  caffe::SolverParameter before;
+  before.set_snapshot_prefix((files.folder / "snap").string());
+  before.set_random_seed(71);
+  CheckpointWriter writer(before, "job", {});
+  REQUIRE(writer.begin({1, 2}));
+  caffe::NetParameter model;
+  model.add_layer()->set_name("ip");
+  caffe::SolverState state;
+  state.set_iter(10);
+  REQUIRE(writer.write({10, model, state, "", Digest{1, 2}}));
+  files.flags.snapshot = (files.folder / "snap_iter_10.solverstate").string();
+  CHECK(files.job().solver.random_seed() == 71);
+  CHECK(parse_solver_prototxt(files.job().options.spec.solver_text, "sent")->random_seed() == 71);
+  files.flags.seed = 5;
+  CHECK(files.job().solver.random_seed() == 5);
+  files.flags.seed.reset();
+  state.set_iter(11);  // a state of another training under that name
+  REQUIRE(write_solverstate(files.flags.snapshot, state));
+  CHECK(files.job().solver.random_seed() != 71);
+  std::filesystem::remove(files.folder / "snap_iter_10.speedo");  // as Caffe writes states
+  CHECK(files.job().solver.random_seed() >= 0);
 }
 
 TEST_CASE("The place in the data follows the schedule: an iteration in rounds uses more") {

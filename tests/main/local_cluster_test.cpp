@@ -306,6 +306,8 @@ TEST_CASE("A cluster that goes on names the one seed that it goes on with") {
   const auto first = seeds_of({"--max-iter", "10"});
   REQUIRE(first.size() == 1);
   CHECK(seeds_of({"--max-iter", "20", "--resume=auto"}) == first);
+  CHECK(seeds_of({"--max-iter", "20", "--snapshot", place.file("snap_iter_10.solverstate")}) ==
+        first);
 }
 
 // A solver on records in a database, so that what is trained depends on the place in the data.

@@ -75,14 +75,23 @@ TEST_CASE("A training without a seed is gone on with by the one that was drawn f
   const char* model = "snap_iter_40.caffemodel";
   const std::string unbroken = place.read(model);
   REQUIRE(unbroken.size() > 100);
-  for (const std::string& from : {place.file("snap_iter_20.speedo"), std::string("auto")}) {
+  const std::string state = place.file("snap_iter_20.solverstate");
+  for (const std::string& from : {"--resume=" + place.file("snap_iter_20.speedo"),
+                                  std::string("--resume=auto"), "--snapshot=" + state}) {
     CAPTURE(from);
     for (const char* end : {"speedo", "caffemodel", "solverstate"}) {
       fs::remove(place.file(std::string("snap_iter_40.") + end));
     }
-    REQUIRE(place.run({"speedo", "train", "--solver", solver, "--resume=" + from}).exit_code == 0);
+    const Outcome resumed = place.run({"speedo", "train", "--solver", solver, from});
+    REQUIRE(resumed.exit_code == 0);
     CHECK(place.read(model) == unbroken);
+    CHECK(resumed.errors.find("random_seed: ") != std::string::npos);
+    CHECK(resumed.errors.find("has no random_seed") == std::string::npos);
   }
+  fs::remove(place.file("snap_iter_20.speedo"));
+  const Outcome alone = place.run({"speedo", "train", "--solver", solver, "--snapshot=" + state});
+  REQUIRE(alone.exit_code == 0);
+  CHECK(alone.errors.find("'" + state + "' has no random_seed beside it") != std::string::npos);
 }
 
 TEST_CASE("A limit on the size of files is an error of the write, and no signal ends the program") {

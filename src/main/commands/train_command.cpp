@@ -132,6 +132,28 @@ Result<std::string> job_name_of(const SolverFile& file) {
   return default_job_name(solver);
 }
 
+// Of the training that the flags go on with, if a checkpoint has it.
+Result<std::optional<std::int64_t>> earlier_seed(const TrainFlags& flags, const SolverFile& file) {
+  if (!flags.snapshot.empty()) return seed_of_state(flags.snapshot);
+  if (flags.resume.empty()) return std::optional<std::int64_t>();
+  if (flags.resume != kResumeNewest) return seed_of_record(flags.resume);
+  SPEEDO_ASSIGN(const std::string job, job_name_of(file));
+  return seed_of_newest(file.solver.snapshot_prefix(), job);
+}
+
+// A seed that the solver lacks is that of the training that is gone on with, else its data would
+// come in another order; else one is drawn. Either is logged.
+Result<void> set_seed(const TrainFlags& flags, SolverFile& file) {
+  if (file.solver.random_seed() >= 0) return {};
+  SPEEDO_ASSIGN(const std::optional<std::int64_t> seed, earlier_seed(flags, file));
+  if (seed) {
+    file.solver.set_random_seed(*seed);
+    SPEEDO_INFO("random_seed: {}", *seed);
+  }
+  settle_seed(file.solver);
+  return {};
+}
+
 // The solver that the flags and the prototxt come to.
 Result<SolverFile> read_solver(const TrainFlags& flags) {
   SPEEDO_ASSIGN(SolverFile file, load_solver(flags.solver));
@@ -145,14 +167,7 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
     SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));
     SPEEDO_TRY(set_effective_batch(*flags.batch, file.solver));
   }
-  if (!flags.resume.empty() && file.solver.random_seed() < 0) {
-    SPEEDO_ASSIGN(const std::string job, job_name_of(file));
-    const auto seed = flags.resume == kResumeNewest
-                          ? seed_of_newest(file.solver.snapshot_prefix(), job)
-                          : seed_of_record(flags.resume);
-    if (seed) file.solver.set_random_seed(*seed);
-  }
-  settle_seed(file.solver);
+  SPEEDO_TRY(set_seed(flags, file));
   if (flags.rotation.keep_best) SPEEDO_TRY(check_keep_best(file.solver));
   return file;
 }
