@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 
@@ -15,6 +16,11 @@ inline std::filesystem::path whole_path(const std::filesystem::path& path) {
   std::filesystem::path whole = std::filesystem::weakly_canonical(absolute, code);
   if (code) return path;
   return whole.has_filename() ? whole : whole.parent_path();  // "a/" is "a"
+}
+
+// Whether `inner` is `outer` or lies in it. Requires: both are whole_path()s.
+inline bool is_within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 }  // namespace speedo

@@ -251,6 +251,22 @@ TEST_CASE("extract_features writes what blobs hold, for each image in turn") {
   const Outcome unknown = place.run(whole);
   CHECK(unknown.exit_code != 0);
   CHECK(place.run(line).exit_code == 2);
+  // What the net reads stays, whatever was asked.
+  for (const std::string name : {"list.txt", "w.caffemodel", "net.prototxt"}) {
+    CAPTURE(name);
+    const std::string before = place.read(name);
+    for (const char* workers : {"1", "2"}) {
+      const Outcome lost = place.run({"speedo", "extract_features", "--force", line[2], net, "half",
+                                      place.file("./" + name), "2", "datumfile", "--workers",
+                                      workers});
+      CHECK(lost.exit_code == 2);
+      CHECK(lost.error_line().find("would replace") != std::string::npos);
+    }
+    CHECK(place.read(name) == before);
+  }
+  CHECK(place.run({"speedo", "extract_features", "--force", line[2], net, "half",
+                   place.file("half"), "2", "leveldb"})
+            .exit_code == 0);
 }
 
 TEST_CASE("parse_log makes the tables that Caffe's script makes") {

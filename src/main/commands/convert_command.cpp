@@ -179,10 +179,6 @@ std::vector<std::string> output_names(const ConvertFlags& flags) {
   return names;
 }
 
-bool is_within(const fs::path& inner, const fs::path& outer) {
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
 // Writing the output takes an input away.
 bool replaces_input(const std::string& output, const ConvertFlags& flags) {
   const auto is_lost = [output = whole_path(output)](const std::string& input) {

@@ -1,16 +1,23 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
+#include "base/whole_path.hpp"
+#include "caffe.pb.h"
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
+#include "core/prototxt.hpp"
 #include "data/dataset_writer.hpp"
 #include "main/commands.hpp"
 #include "main/commands/extract_features_flags.hpp"
@@ -22,6 +29,38 @@
 namespace speedo {
 
 namespace {
+
+// What a layer reads, of whatever type it is; some are empty.
+std::vector<std::string> files_of(const caffe::LayerParameter& layer) {
+  return {layer.data_param().source(), layer.hdf5_data_param().source(),
+          layer.image_data_param().source(), layer.window_data_param().source(),
+          layer.transform_param().mean_file()};
+}
+
+// Whatever --force says, what is read is not replaced: the net's data, in another phase too, and
+// the net itself. What is wrong with the net is found when it is built.
+Result<void> check_targets(const FeatureFlags& flags) {
+  const std::filesystem::path base = std::filesystem::path(flags.net.model).parent_path();
+  const auto file = find_file(flags.net.model, {});
+  if (!file) return {};
+  const auto net = read_net_prototxt(*file);
+  if (!net) return {};
+  std::vector<std::string> inputs = split_at_commas(flags.net.weights);
+  inputs.push_back(flags.net.model);
+  for (const caffe::LayerParameter& layer : net->layer()) {
+    for (const std::string& source : files_of(layer)) {
+      if (!source.empty()) inputs.push_back(resolve_name(source, base));
+    }
+  }
+  for (const std::string& target : flags.databases) {
+    for (const std::string& input : inputs) {
+      if (is_uri(input) || !is_within(whole_path(input), whole_path(target))) continue;
+      return usage_error(fmt::format(
+          "the database {} would replace {}, which is read: give it another name", target, input));
+    }
+  }
+  return {};
+}
 
 Result<std::vector<FeatureWriter>> make_writers(const FeatureFlags& flags, const Net& net) {
   std::vector<FeatureWriter> writers;
@@ -121,6 +160,7 @@ Result<int> extract_features_command(const CommandLine& line) {
     const std::string number = flags.device_id.empty() ? "N" : flags.device_id;
     SPEEDO_WARN("GPU: computing on the CPU; --gpu {} computes on one", number);
   }
+  if (!flags.part) SPEEDO_TRY(check_targets(flags));
   const bool is_spread = !flags.part && (flags.workers > 1 || !flags.hosts.empty());
   SPEEDO_TRY(is_spread ? extract_in_parts(flags) : extract_here(flags));
   return 0;
