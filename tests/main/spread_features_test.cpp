@@ -110,6 +110,33 @@ TEST_CASE("extract_features goes on when one of three workers is killed") {
   extraction.check_same("killed", "lmdb");
 }
 
+TEST_CASE("extract_features over workers refuses a net that carries values from batch to batch") {
+  Context place;
+  const std::string net = place.write("lstm.prototxt", R"(
+    layer { name: "data" type: "DummyData" top: "data" top: "cont"
+            dummy_data_param { shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 }
+                               data_filler { type: "gaussian" } data_filler { value: 1 } } }
+    layer { name: "memory" type: "LSTM" bottom: "data" bottom: "cont" top: "memory"
+            recurrent_param { num_output: 2 weight_filler { type: "xavier" } } }
+    layer { name: "half" type: "Power" bottom: "memory" top: "half" power_param { scale: 0.5 } })");
+  const std::string solver =
+      place.write("solver.prototxt", "net: \"" + net +
+                                         "\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 1 "
+                                         "snapshot_prefix: \"" +
+                                         place.file("snap") + "\"");
+  REQUIRE(place.run({"speedo", "train", "-solver", solver}).exit_code == 0);
+  const std::vector<std::string> line = {"speedo", "extract_features",
+                                         place.file("snap_iter_1.caffemodel"), net, "half",
+                                         place.file("half"), "8", "datumfile"};
+  std::vector<std::string> spread = line;
+  spread.insert(spread.end(), {"--workers", "2"});
+  const Outcome refused = place.run(spread);
+  CHECK(refused.exit_code == 64);
+  CHECK(refused.error_line().find("layer 'memory' carries values") != std::string::npos);
+  CHECK_FALSE(fs::exists(place.file("half")));
+  CHECK(place.run(line).exit_code == 0);
+}
+
 TEST_CASE("extract_features over workers tells what a worker found, and leaves nothing behind") {
   Extraction extraction;
   Context& place = extraction.place;

@@ -135,7 +135,8 @@ constexpr Option kToolOptions[] = {
      .value = "1",
      .programs = kFeatures,
      .group = kSpreadGroup,
-     .sentence = "Processes that extract, of this machine; the databases are those of one"},
+     .sentence = "Processes that extract, of this machine; the databases are those of one. Nets "
+                 "that carry values from batch to batch (LSTM, RNN) are refused"},
     {.name = "hosts",
      .type = file(),
      .otherwise = "this machine",

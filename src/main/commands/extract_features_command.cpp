@@ -62,6 +62,18 @@ Result<void> check_targets(const FeatureFlags& flags) {
   return {};
 }
 
+// Each part begins with zeros where the one process goes on with what the batch before left.
+Result<void> check_carries_nothing(const Net& net) {
+  for (const Net::LayerView& view : net.layers()) {
+    if (view.layer->carried_values().empty()) continue;
+    return Error{ErrorCode::kConfig,
+                 fmt::format("layer '{}' carries values from batch to batch, so that its features "
+                             "are those of one process alone: leave out --workers and --hosts",
+                             view.layer->name())};
+  }
+  return {};
+}
+
 Result<std::vector<FeatureWriter>> make_writers(const FeatureFlags& flags, const Net& net) {
   std::vector<FeatureWriter> writers;
   for (std::size_t i = 0; i < flags.blobs.size(); ++i) {
@@ -107,6 +119,7 @@ Result<void> extract(const FeatureFlags& flags, Net& net) {
 
 // What a worker of extract_in_parts() does: its features go to standard output.
 Result<void> extract_part(const FeatureFlags& flags, Net& net) {
+  if (flags.part->count < flags.batches) SPEEDO_TRY(check_carries_nothing(net));
   std::uint64_t records = 0;
   std::vector<FeatureWriter> writers;
   for (std::size_t i = 0; i < flags.blobs.size(); ++i) {
