@@ -69,6 +69,9 @@ TEST_CASE("speedo jobs lists what a Redis has of jobs, and removes one of them a
   const Outcome none = place.run(listing(address, {"--remove", "on"}));
   CHECK(none.exit_code == 65);
   CHECK(none.error_line().find("one, one.more") != std::string::npos);
+  // As of a shell's variable that is empty.
+  CHECK(place.run(listing(address, {"--remove", ""})).exit_code == 2);
+  CHECK(place.run(listing(address, {"--remove="})).exit_code == 2);
   CHECK(place.run(listing(address, {"--remove", "one"})).exit_code == 0);
   CHECK(job_named(place, address, "one").is_null());
   CHECK(job_named(place, address, "one.more")["iteration"] == 30);

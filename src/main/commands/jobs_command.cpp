@@ -122,6 +122,9 @@ Result<int> jobs_command(const CommandLine& line) {
   values.get("redis-password-file", password_file);
   values.get("remove", removed);
   values.get("json", json);
+  if (values.given("remove") && removed.empty()) {
+    return usage_error("--remove is empty: name the job that is to be removed");
+  }
   set_up_console(false);
   StoreTerms terms{.may_be_open = true};
   SPEEDO_ASSIGN(terms.tls, redis_tls_files(values));
