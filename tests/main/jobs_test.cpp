@@ -78,6 +78,14 @@ TEST_CASE("speedo jobs lists what a Redis has of jobs, and removes one of them a
   CHECK(ask_redis(redis.port(), "KEYS *{one}*") == "speedo:{one}/term");
   CHECK(ask_redis(redis.port(), "GET other") == "{one}:x");
   train(place, address, "one");
+
+  // Of a type that SpeeDO's keys never are.
+  ask_redis(redis.port(), "UNLINK speedo:{one}:weights:m");
+  ask_redis(redis.port(), "LPUSH speedo:{one}:weights:m x");
+  const std::string fault = job_named(place, address, "one")["error"];
+  CHECK(fault.find("remove the key") != std::string::npos);
+  CHECK(place.run(listing(address, {"--remove", "one"})).exit_code == 0);
+  CHECK(job_named(place, address, "one").is_null());
 }
 
 TEST_CASE("speedo jobs removes no job that has a master, but one whose master died") {

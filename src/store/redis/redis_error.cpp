@@ -26,6 +26,10 @@ constexpr std::string_view kNoCommand =
     "a master's scripts use GET, SET, SETEX, UNLINK, DEL and PTTL, and this server lacks one: "
     "allow it (rename-command), or take another server";
 
+constexpr std::string_view kForeignKey =
+    "another program has written a key of this job: remove the key (speedo jobs --remove removes "
+    "all of the job's), or take another job name";
+
 constexpr std::array kKnownReplies = {
     KnownReply{"NOAUTH", ErrorCode::kRefused, kPassword},
     KnownReply{"WRONGPASS", ErrorCode::kRefused, kPassword},
@@ -63,8 +67,7 @@ constexpr std::array kKnownReplies = {
     KnownReply{"ERR unknown command `EVAL`", ErrorCode::kConfig, kNoScripts},
     KnownReply{"ERR unknown command 'UNLINK'", ErrorCode::kConfig, kNoCommand},
     KnownReply{"ERR unknown command `UNLINK`", ErrorCode::kConfig, kNoCommand},
-    KnownReply{"WRONGTYPE", ErrorCode::kCorrupt,
-               "another program uses a key of this job: choose another job name"},
+    KnownReply{"WRONGTYPE", ErrorCode::kCorrupt, kForeignKey},
     KnownReply{"ERR DB index", ErrorCode::kConfig, "give a database that the server has"},
 };
 
