@@ -77,6 +77,21 @@ TEST_CASE("A flag goes before a variable, that before a file, and that before th
   CHECK_FALSE(all.values.given("worker-timeout"));
 }
 
+TEST_CASE("Two variables of one option are refused, though they say the same") {
+  const auto why = [](const Environment& environment) {
+    return why_refused({}, environment, "", ErrorCode::kUsage);
+  };
+  for (const std::string other : {"20", "30"}) {
+    const std::string message = why({{"SPEEDO_MAXITER", "20"}, {"SPEEDO_MAX_ITER", other}});
+    CHECK(message.find("SPEEDO_MAXITER") != std::string::npos);
+    CHECK(message.find("SPEEDO_MAX_ITER") != std::string::npos);
+  }
+  // An empty one says nothing.
+  const Reading one = read_all({}, {{"SPEEDO_MAXITER", "20"}, {"SPEEDO_MAX_ITER", ""}}, "");
+  REQUIRE(one.parsed);
+  CHECK(one.value("max-iter") == "20");
+}
+
 TEST_CASE("A size is bytes, or has a unit, wherever it stands") {
   for (const auto& [text, bytes] : std::vector<std::pair<std::string, std::string>>{
            {"0", "0"}, {"1234", "1234"}, {"20GB", "20000000000"}, {"1.5GB", "1500000000"},

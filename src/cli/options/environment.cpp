@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <vector>
 
 #include <unistd.h>
@@ -70,12 +71,17 @@ std::string variable_of(const Option& option) {
 }
 
 Result<void> read_environment(const Environment& environment, OptionValues& values) {
+  std::map<const Option*, std::string> given;  // by which variable
   for (const auto& [name, text] : environment) {
     if (text.empty() || is_service_link(name, text)) continue;
     const Option* option = find_option(name.substr(kPrefix.size()), values.program());
     if (option == nullptr || option->place != OptionPlace::kFlag) {
       SPEEDO_TRY(check_known(name));
       continue;
+    }
+    if (const auto [before, is_first] = given.emplace(option, name); !is_first) {
+      return Error{ErrorCode::kUsage, "environment: " + before->second + " and " + name +
+                                          " are the same option: unset one of them"};
     }
     SPEEDO_TRY(check_value(*option, text, name, ErrorCode::kUsage));
     values.set({.option = option,
