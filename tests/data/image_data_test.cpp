@@ -182,6 +182,20 @@ TEST_CASE("a straight ramp stays one when it is stretched") {
   for (std::size_t x = 0; x < 4; ++x) CHECK(std::abs(record.bytes[x] - (40 * int(x) + 50)) <= 1);
 }
 
+// The values are OpenCV 4.6's.
+TEST_CASE("beyond the outer rows' middles both rows' weights stay, rounded each, as in OpenCV") {
+  Record record;
+  record.channels = 1;
+  record.height = 2;
+  record.width = 3;
+  record.bytes = {255, 228, 34, 121, 243, 189};
+  resize_image(record, 4, 5);
+  CHECK(record.bytes == std::vector<std::uint8_t>{255, 244, 228, 111, 34,   //
+                                                  222, 225, 232, 136, 73,   //
+                                                  155, 188, 239, 186, 150,  //
+                                                  121, 170, 243, 210, 189});
+}
+
 std::string window_layer(const std::string& fields, const std::string& transform) {
   return "name: 'w' type: 'WindowData' window_data_param { source: 'w.txt' " + fields +
          " } transform_param { " + transform + " }";

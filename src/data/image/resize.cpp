@@ -1,13 +1,12 @@
 // Pixel x of the target lies at (x + 1/2) * from / to - 1/2 of the source; beyond the outer pixels'
-// middles the outer pixels count alone. Weights have 11 bits; a row of the source is stretched with
-// them first, then two rows are weighed: each loses 4 bits, its product 16, and the sum, rounded,
-// the last 2.
+// middles the outer pixels count alone: across with the whole weight, down with both weights, which
+// are rounded one by one. Weights have 11 bits; a row of the source is stretched with them first,
+// then two rows are weighed: each loses 4 bits, its product 16, and the sum, rounded, the last 2.
 
 #include "data/image/resize.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,16 +24,19 @@ struct Between {
   std::int32_t low_weight = 0, high_weight = 0;
 };
 
-std::vector<Between> places(std::int64_t from, std::int64_t to) {
+enum class Axis { kAcross, kDown };
+
+std::vector<Between> places(std::int64_t from, std::int64_t to, Axis axis) {
   const double step = static_cast<double>(from) / static_cast<double>(to);
   std::vector<Between> result;
   for (std::int64_t i = 0; i < to; ++i) {
-    auto at = static_cast<float>((static_cast<double>(i) + 0.5) * step - 0.5);
-    auto low = static_cast<std::int64_t>(std::floor(at));
+    const auto at = static_cast<float>((static_cast<double>(i) + 0.5) * step - 0.5);
+    const auto low = static_cast<std::int64_t>(std::floor(at));
     float part = at - static_cast<float>(low);
-    if (low < 0) std::tie(low, part) = std::pair(std::int64_t{0}, 0.0F);
-    if (low >= from - 1) std::tie(low, part) = std::pair(from - 1, 0.0F);
-    result.push_back({low, std::min(low + 1, from - 1),
+    if (axis == Axis::kAcross && (low < 0 || low >= from - 1)) part = 0.0F;
+    const std::int64_t last = from - 1;
+    result.push_back({std::clamp(low, std::int64_t{0}, last),
+                      std::clamp(low + 1, std::int64_t{0}, last),
                       static_cast<std::int32_t>(std::lrintf((1.0F - part) * kOne)),
                       static_cast<std::int32_t>(std::lrintf(part * kOne))});
   }
@@ -77,8 +79,8 @@ void resize_image(Record& record, std::int64_t height, std::int64_t width) {
   SPEEDO_ASSERT(height >= 1 && width >= 1);
   SPEEDO_ASSERT(static_cast<std::int64_t>(record.bytes.size()) == record.count());
   if (record.height == height && record.width == width) return;
-  const std::vector<Between> rows = places(record.height, height);
-  const std::vector<Between> columns = places(record.width, width);
+  const std::vector<Between> rows = places(record.height, height, Axis::kDown);
+  const std::vector<Between> columns = places(record.width, width, Axis::kAcross);
   std::vector<std::uint8_t> target(static_cast<std::size_t>(record.channels * height * width));
   for (std::int64_t c = 0; c < record.channels; ++c) {
     stretch_plane(record.bytes.data() + c * record.height * record.width, record.width, rows,
