@@ -1,6 +1,7 @@
 #include <lmdb.h>
 #include <speedo/base/random.hpp>
 
+#include "data/dataset_writer.hpp"
 #include "data/datum/datum_source.hpp"
 #include "data/open_source.hpp"
 #include "data_support.hpp"
@@ -82,6 +83,23 @@ TEST_CASE("LMDB: the library reads what we write") {
   CHECK(datum.label() == 1199);
   CHECK_FALSE(datum.has_encoded());
   mdb_txn_abort(transaction);
+  mdb_env_close(environment);
+}
+
+TEST_CASE("LMDB: large records wait for no thousand others before they are written") {
+  const TempDir folder;
+  const auto writer = make_database_writer({.output = folder / "d", .format = RecordFormat::kLmdb});
+  REQUIRE(writer);
+  for (const char* key : {"0", "1", "2"}) {
+    REQUIRE((*writer)->put(key, std::string(std::size_t{33} << 20U, key[0])));
+  }
+  REQUIRE((*writer)->commit());
+  MDB_env* environment = nullptr;
+  MDB_envinfo info{};
+  REQUIRE(mdb_env_create(&environment) == 0);
+  REQUIRE(mdb_env_open(environment, (folder / "d").c_str(), MDB_RDONLY | MDB_NOLOCK, 0644) == 0);
+  REQUIRE(mdb_env_info(environment, &info) == 0);
+  CHECK(info.me_last_txnid == 2);  // the first two, and the rest
   mdb_env_close(environment);
 }
 

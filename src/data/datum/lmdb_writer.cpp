@@ -17,6 +17,7 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kRecordsPerTransaction = 1000;  // as in Caffe's converters
+constexpr std::size_t kBytesPerTransaction = std::size_t{64} << 20U;  // it lies in memory
 constexpr std::size_t kFirstMapBytes = std::size_t{64} << 20U;
 
 struct CloseEnvironment {
@@ -59,8 +60,11 @@ class LmdbWriter : public DatabaseWriter {
                                "choose another backend",
                                key.substr(0, 64), key.size(), most)};
     }
+    pending_bytes_ += value.size();
     pending_.emplace_back(key, std::move(value));
-    return pending_.size() < kRecordsPerTransaction ? Result<void>() : flush();
+    const bool is_full =
+        pending_.size() >= kRecordsPerTransaction || pending_bytes_ >= kBytesPerTransaction;
+    return is_full ? flush() : Result<void>();
   }
 
   Result<void> commit() override {
@@ -90,6 +94,7 @@ class LmdbWriter : public DatabaseWriter {
       code = put_pending();
     }
     pending_.clear();
+    pending_bytes_ = 0;
     return check(code);
   }
 
@@ -114,6 +119,7 @@ class LmdbWriter : public DatabaseWriter {
   std::size_t map_bytes_ = kFirstMapBytes;
   Environment environment_;  // behind the temporary: closed before that is removed
   std::vector<std::pair<std::string, std::string>> pending_;
+  std::size_t pending_bytes_ = 0;  // of the values
 };
 
 bool is_lmdb_file(const std::filesystem::path& file) {
