@@ -90,6 +90,25 @@ TEST_CASE("BMP, PNM, WebP and TIFF become planes, blue first") {
   }
 }
 
+// The planes are OpenCV 4.6's, whose flags make no difference here.
+TEST_CASE("a TIFF that says it is turned is turned upright, whatever color is asked for") {
+  const TempDir folder;
+  const std::vector<std::vector<std::uint8_t>> blue = {
+      {30, 60, 90, 131, 161, 255}, {90, 60, 30, 255, 161, 131}, {255, 161, 131, 90, 60, 30},
+      {131, 161, 255, 30, 60, 90}, {30, 131, 60, 161, 90, 255}, {131, 30, 161, 60, 255, 90},
+      {255, 90, 161, 60, 131, 30}, {90, 255, 60, 161, 30, 131}};
+  for (std::uint16_t orientation = 1; orientation <= 8; ++orientation) {
+    const std::string file = tiff_of(folder, COMPRESSION_LZW, orientation);
+    for (const ImageColor color : {ImageColor::kNative, ImageColor::kColor}) {
+      CAPTURE(orientation, color);
+      const Record record = decoded(file, color);
+      CHECK(record.height == (orientation < 5 ? 2 : 3));
+      CHECK(record.width == (orientation < 5 ? 3 : 2));
+      CHECK(std::vector(record.bytes.begin(), record.bytes.begin() + 6) == blue[orientation - 1U]);
+    }
+  }
+}
+
 TEST_CASE("gray and bit maps stay gray; 16 bits lose the lower ones") {
   const Record gray = decoded("P5 2 2 15\n" + std::string("\x00\x05\x0a\x0f", 4));
   CHECK(gray.channels == 1);

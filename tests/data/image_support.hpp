@@ -27,7 +27,8 @@ inline std::string webp_of() {
   return file;
 }
 
-inline std::string tiff_of(const TempDir& folder, std::uint16_t packing) {
+inline std::string tiff_of(const TempDir& folder, std::uint16_t packing,
+                           std::uint16_t orientation = ORIENTATION_TOPLEFT) {
   const std::string path = (folder / "a.tif").string();
   TIFF* tiff = TIFFOpen(path.c_str(), "w");
   REQUIRE(tiff != nullptr);
@@ -38,6 +39,7 @@ inline std::string tiff_of(const TempDir& folder, std::uint16_t packing) {
   TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
   TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
   TIFFSetField(tiff, TIFFTAG_COMPRESSION, packing);
+  TIFFSetField(tiff, TIFFTAG_ORIENTATION, orientation);
   std::vector<std::uint8_t> pixels = kPixels;
   for (std::uint32_t y = 0; y < 2; ++y) TIFFWriteScanline(tiff, pixels.data() + 9 * y, y, 0);
   TIFFClose(tiff);

@@ -17,10 +17,10 @@ enum class ImageColor { kNative, kColor, kGray };
 // Decompresses a PNG, JPEG, WebP, TIFF, BMP or PNM file into planar bytes, blue first, as Caffe
 // does through OpenCV: 16 bits become the upper 8; unless color is kNative, alpha is left out, and
 // a JPEG that a camera has marked as turned (EXIF) is turned upright. OpenCV does the latter from
-// 3.1 on, but not with IMREAD_UNCHANGED, which is Caffe's way to read encoded datums. An image of
-// more than kBlobElementsMax values, or of more than the file's bytes can hold, is refused before
-// memory is taken for it. Errors: kData, kUnsupported; the caller puts the file's name before the
-// message.
+// 3.1 on, but not with IMREAD_UNCHANGED, which is Caffe's way to read encoded datums; a TIFF is
+// always turned upright. An image of more than kBlobElementsMax values, or of more than the file's
+// bytes can hold, is refused before memory is taken for it. Errors: kData, kUnsupported; the caller
+// puts the file's name before the message.
 Result<void> decode_image(std::span<const std::byte> file, ImageColor color, Record& record);
 
 // An image that is to be decoded, the record that it becomes, and what came of it.

@@ -85,16 +85,51 @@ std::int64_t channels_of(TIFF* tiff) {
   return kind == PHOTOMETRIC_RGB && field(tiff, TIFFTAG_SAMPLESPERPIXEL) == 4 ? 4 : 3;
 }
 
+// Where the next pixel of a row, and the next row, lie in the raster.
+struct RasterSteps {
+  std::int64_t pixel = 0, row = 0;
+};
+
 // libtiff's pixels are red, green, blue, alpha.
-void set_pixels(const std::vector<std::uint32_t>& raster, DecodedPixels& pixels) {
+void set_pixels(const std::vector<std::uint32_t>& raster, RasterSteps steps,
+                DecodedPixels& pixels) {
   std::uint8_t* target = pixels.values.data();
-  for (const std::uint32_t value : raster) {
-    const std::uint32_t colors[4] = {TIFFGetB(value), TIFFGetG(value), TIFFGetR(value),
-                                     TIFFGetA(value)};
-    for (std::int64_t c = 0; c < pixels.channels; ++c) {
-      *target++ = static_cast<std::uint8_t>(colors[c]);
+  for (std::int64_t y = 0; y < pixels.height; ++y) {
+    const std::uint32_t* from = raster.data() + y * steps.row;
+    for (std::int64_t x = 0; x < pixels.width; ++x, from += steps.pixel) {
+      const std::uint32_t value = *from;
+      const std::uint32_t colors[4] = {TIFFGetB(value), TIFFGetG(value), TIFFGetR(value),
+                                       TIFFGetA(value)};
+      for (std::int64_t c = 0; c < pixels.channels; ++c) {
+        *target++ = static_cast<std::uint8_t>(colors[c]);
+      }
     }
   }
+}
+
+// The pixels upright, as OpenCV makes them whatever its flags. libtiff mirrors rows and columns,
+// but makes no columns of rows: it takes the orientations from LEFTTOP on for the first four. Of
+// two of these the other axis is to be mirrored before rows become columns.
+bool read_upright(TIFF* tiff, std::uint32_t height, std::uint32_t width, DecodedPixels& pixels) {
+  const std::uint16_t orientation = field(tiff, TIFFTAG_ORIENTATION);
+  const bool turned = orientation >= ORIENTATION_LEFTTOP && orientation <= ORIENTATION_LEFTBOT;
+  const bool mirrors_other = orientation == ORIENTATION_RIGHTTOP ||
+                             orientation == ORIENTATION_LEFTBOT;
+  constexpr int kStopAtErrors = 1;
+  std::vector<std::uint32_t> raster(std::size_t{height} * width);
+  if (TIFFReadRGBAImageOriented(tiff, width, height, raster.data(),
+                                mirrors_other ? ORIENTATION_BOTRIGHT : ORIENTATION_TOPLEFT,
+                                kStopAtErrors) == 0) {
+    return false;
+  }
+  if (turned) {
+    pixels.resize(channels_of(tiff), width, height);
+    set_pixels(raster, {width, 1}, pixels);
+  } else {
+    pixels.resize(channels_of(tiff), height, width);
+    set_pixels(raster, {1, width}, pixels);
+  }
+  return true;
 }
 
 }  // namespace
@@ -118,13 +153,7 @@ Result<void> decode_tiff(std::span<const std::byte> file, DecodedPixels& pixels)
         fmt::format("holds a TIFF of a kind that is not read ({}); convert it to PNG",
                     shown_text(why))};
   }
-  std::vector<std::uint32_t> raster(static_cast<std::size_t>(count));
-  constexpr int kStopAtErrors = 1;
-  const int read = TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(),
-                                             ORIENTATION_TOPLEFT, kStopAtErrors);
-  if (read == 0 || work.text[0] != '\0') return damaged();
-  pixels.resize(channels_of(tiff.get()), height, width);
-  set_pixels(raster, pixels);
+  if (!read_upright(tiff.get(), height, width, pixels) || work.text[0] != '\0') return damaged();
   return {};
 }
 
