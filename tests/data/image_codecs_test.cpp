@@ -6,6 +6,7 @@
 #include "data_support.hpp"
 #include "image_support.hpp"
 #include "jpeg_support.hpp"
+#include "png_support.hpp"
 #include "support/random_seed.hpp"
 
 namespace speedo {
@@ -141,6 +142,27 @@ TEST_CASE("a PNG's gamma is not applied, 16 bits become the upper 8, alpha goes 
   CHECK(decoded(file).channels == 4);
   CHECK(decoded(file).bytes[18] == 7);
   CHECK(decoded(file, ImageColor::kColor).bytes == kPlanes);
+}
+
+TEST_CASE("a PNG's gray that counts as clear is gray all the same, as OpenCV has it") {
+  const std::string clear = png_chunk("tRNS", std::string("\0\3", 2));
+  const auto with_clear = [&](std::string file) {
+    return file.insert(file.find("IDAT") - 4, clear);
+  };
+  for (const ImageColor color : {ImageColor::kNative, ImageColor::kGray}) {
+    CAPTURE(color);
+    const Record gray = decoded(with_clear(png_file(PNG_COLOR_TYPE_GRAY, 8, {1, 2, 3, 4, 5, 6}, 1)),
+                                color);
+    CHECK(gray.channels == 1);
+    CHECK(gray.bytes == std::vector<std::uint8_t>{1, 2, 3, 4, 5, 6});
+    const Record wide = decoded(
+        with_clear(png_file(PNG_COLOR_TYPE_GRAY, 16, {0, 3, 2, 0, 4, 0, 6, 0, 8, 0, 9, 0}, 1)),
+        color);
+    CHECK(wide.bytes == std::vector<std::uint8_t>{0, 2, 4, 6, 8, 9});
+  }
+  const Record alpha = decoded(png_file(PNG_COLOR_TYPE_GRAY_ALPHA, 8,
+                                        {1, 9, 2, 9, 3, 9, 4, 9, 5, 9, 6, 9}, 2));
+  CHECK(alpha.channels == 4);
 }
 
 TEST_CASE("a damaged image of any format is an error, never a fault") {

@@ -42,13 +42,19 @@ void read_bytes(png_structp decoder, png_bytep target, png_size_t count) {
   work->left = work->left.subspan(count);
 }
 
-// Pixels of eight bits: gray, or blue, green, red, perhaps with alpha behind.
+// Pixels of eight bits: gray, or blue, green, red, perhaps with alpha behind. A gray that counts as
+// clear makes none, as in OpenCV.
 void ask_for_bytes(PngWork& work) {
   png_structp decoder = work.decoder;
   const int kind = png_get_color_type(decoder, work.info);
-  const bool clear = png_get_valid(decoder, work.info, PNG_INFO_tRNS) != 0;
+  const bool gray = kind == PNG_COLOR_TYPE_GRAY;
+  const bool clear = !gray && png_get_valid(decoder, work.info, PNG_INFO_tRNS) != 0;
   png_set_strip_16(decoder);
-  png_set_expand(decoder);
+  if (gray) {
+    png_set_expand_gray_1_2_4_to_8(decoder);
+  } else {
+    png_set_expand(decoder);
+  }
   if (clear) png_set_tRNS_to_alpha(decoder);
   const bool alpha = clear || (kind & PNG_COLOR_MASK_ALPHA) != 0;
   if (alpha && (kind & PNG_COLOR_MASK_COLOR) == 0) png_set_gray_to_rgb(decoder);
