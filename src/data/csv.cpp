@@ -80,6 +80,10 @@ class CsvParser {
   // The first row fixes how many columns there are.
   Result<void> check_columns(std::size_t columns) {
     if (columns_ == 0) {
+      if (columns < 2 && options_.dims == ImageDims{}) {
+        return fault(0, fmt::format("a row needs a value and a label: check the delimiter '{}'",
+                                    options_.delimiter));
+      }
       ImageDims& dims = options_.dims;
       if (dims == ImageDims{}) dims = {static_cast<std::int64_t>(columns) - 1, 1, 1};
       columns_ = static_cast<std::size_t>(dims.channels * dims.height * dims.width) + 1;

@@ -48,6 +48,11 @@ TEST_CASE("bad tables are errors with line and column") {
   check_error(parse(folder, "1,2,3\n1,x,3\n"), ErrorCode::kData, "line 2, column 2: 'x'");
   check_error(parse(folder, "1,2,3\n1,,3\n"), ErrorCode::kData, "line 2, column 2: ''");
   check_error(parse(folder, "1,2,3\n1,2\n"), ErrorCode::kData, "line 2, column 2: the row has 2");
+  check_error(parse(folder, "7\n8\n"), ErrorCode::kData,
+              "line 1, column 1: a row needs a value and a label: check the delimiter ','");
+  check_error(parse(folder, "7\n", {.dims = {1, 1, 1}}), ErrorCode::kData, "need 2");
+  check_error(parse(folder, "1,+-2\n"), ErrorCode::kData, "'+-2' is not a number");
+  check_error(parse(folder, "1,+\n"), ErrorCode::kData, "'+' is not a number");
   check_error(parse(folder, "1,2,0.5\n"), ErrorCode::kData, "label '0.5' is not a whole number");
   check_error(parse(folder, "1,256,0\n"), ErrorCode::kData, "column 2: 256 becomes 256");
   check_error(parse(folder, "-1,2,0\n"), ErrorCode::kData, "no byte");
