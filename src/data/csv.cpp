@@ -70,7 +70,8 @@ class CsvParser {
 
   Result<float> number(const std::vector<std::string_view>& fields, std::size_t column) const {
     const std::string_view field = fields[column];
-    const auto value = parse_number<float>(field);
+    const bool has_plus = field.starts_with('+') && !field.starts_with("+-");
+    const auto value = parse_number<float>(field.substr(has_plus ? 1 : 0));
     if (!value || !std::isfinite(*value)) {
       return fault(column, fmt::format("'{}' is not a number", shown(field)));
     }

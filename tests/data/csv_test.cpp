@@ -40,6 +40,16 @@ TEST_CASE("a table becomes records: label last or first, scaled to bytes") {
   CHECK(record.bytes == std::vector<std::uint8_t>{5, 6});
 }
 
+TEST_CASE("a number of a table may have a plus sign, as a label of an image list may") {
+  const TempDir folder;
+  const auto table = parse(folder, "+4,+1\n");
+  REQUIRE(table);
+  Record record;
+  REQUIRE((*table)->read(0, record));
+  CHECK(record.label == 1);
+  CHECK(record.bytes == std::vector<std::uint8_t>{4});
+}
+
 TEST_CASE("bad tables are errors with line and column") {
   const TempDir folder;
   check_error(open_csv(folder / "none.csv", {}), ErrorCode::kNotFound, "none.csv");
