@@ -76,6 +76,31 @@ TEST_CASE("HDF5 output is split into files, and the list feeds an HDF5Data layer
   }
 }
 
+std::vector<float> labels_of_list(const std::filesystem::path& list, int batch_size) {
+  const auto feed = make_feed_factory()->open(
+      layer_from("type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { batch_size: " +
+                 std::to_string(batch_size) + " source: '" + list.string() + "' }"),
+      {.base = {}, .top_count = 2});
+  INFO((feed ? std::string() : feed.error().message));
+  REQUIRE(feed);
+  const auto tops = (*feed)->read(0);
+  REQUIRE(tops);
+  return {(*tops)[1].begin(), (*tops)[1].end()};
+}
+
+TEST_CASE("HDF5 output whose name has blanks is read again; a line may name several files") {
+  const TempDir folder;
+  MemorySource source(numbered_records(3));
+  std::filesystem::create_directory(folder / "my data");
+  const auto list = folder / "my data" / "a b.txt";
+  REQUIRE(convert(source, {.output = list, .format = RecordFormat::kHdf5}));
+  CHECK(labels_of_list(list, 3) == std::vector<float>{0, 1, 2});
+  REQUIRE(convert(source, {.output = folder / "c.txt", .format = RecordFormat::kHdf5}));
+  write_bytes(folder / "both.txt", " my data/a b_0.h5 \r\n\nc_0.h5 c_0.h5\nc_0.h5");
+  CHECK(labels_of_list(folder / "both.txt", 12) ==
+        std::vector<float>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2});
+}
+
 TEST_CASE("converters replace nothing unless forced, and only data of their own kind") {
   const TempDir folder;
   MemorySource source(numbered_records(3));

@@ -16,6 +16,7 @@
 #include <speedo/base/remote_files.hpp>
 
 #include "base/byte_order_mark.hpp"
+#include "base/trimmed.hpp"
 #include "data/claimed_size.hpp"
 #include "data/permute.hpp"
 
@@ -42,6 +43,39 @@ Result<std::filesystem::path> find_listed(const std::string& name,
   if (is_uri(name) || std::filesystem::exists(found, code)) return found;
   return resolve_path(name, options.list.parent_path());
 }
+
+// What a list names: words, as for Caffe, but for a line that is a file's name with blanks in it.
+class ListedNames {
+ public:
+  ListedNames(const std::string& list, const Hdf5BatchReader::Options& options)
+      : options_(options), lines_(std::string(without_byte_order_mark(list))) {}
+
+  // The next one; false: there is none.
+  bool next(std::string& name) {
+    while (!(words_ >> name)) {
+      std::string line;
+      if (!std::getline(lines_, line)) return false;
+      words_.clear();
+      name = trimmed(line, kBlanks);
+      if (name.find_first_of(kBlanks) != std::string::npos && is_file(name)) return true;
+      words_.str(name);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::string_view kBlanks = " \t\r\v\f";
+
+  bool is_file(const std::string& line) const {
+    if (!options_.list_uri.empty() || is_uri(line)) return false;
+    const auto found = find_listed(line, options_);
+    std::error_code code;
+    return found && std::filesystem::is_regular_file(*found, code);
+  }
+
+  const Hdf5BatchReader::Options& options_;
+  std::istringstream lines_, words_;
+};
 
 }  // namespace
 
@@ -70,10 +104,10 @@ Result<void> Hdf5BatchReader::add_files(const std::string& list) {
                              "names HDF5 files, one a line",
                              options_.list.string())};
   }
-  std::istringstream words{std::string(without_byte_order_mark(list))};
+  ListedNames names(list, options_);
   std::uint64_t tried = 0, missed = 0;
   std::optional<Error> last;
-  for (std::string name; words >> name; ++tried) {
+  for (std::string name; names.next(name); ++tried) {
     auto added = add_file(name);
     if (added) {
       missed = 0;
