@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <speedo/base/result.hpp>
 #include <speedo/data/data_source.hpp>
@@ -39,5 +42,9 @@ Result<void> go_on(const ConvertOptions& options, std::int64_t done, std::int64_
 // Errors: kCannotWrite, also when the output exists already; kUnavailable, stopped; those of the
 // source.
 Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options);
+
+// Two HDF5 outputs of which one's data would lie where the other's list or data do.
+std::optional<std::pair<std::string, std::string>> clashing_hdf5_outputs(
+    std::span<const std::string> outputs);
 
 }  // namespace speedo

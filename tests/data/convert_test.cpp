@@ -101,6 +101,24 @@ TEST_CASE("HDF5 output whose name has blanks is read again; a line may name seve
         std::vector<float>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2});
 }
 
+TEST_CASE("HDF5 output replaces no data with a list, and no list with data") {
+  const TempDir folder;
+  MemorySource source(numbered_records(3));
+  ConvertOptions options{
+      .output = folder / "m.h5", .format = RecordFormat::kHdf5, .force = true};
+  REQUIRE(convert(source, options));
+  const std::string data = read_bytes(folder / "m_0.h5");
+  options.output = folder / "m_0.h5";
+  check_error(convert(source, options), ErrorCode::kCannotWrite, "m_0.h5' is an HDF5 file");
+  CHECK(read_bytes(folder / "m_0.h5") == data);
+  CHECK(entries(folder) == 2);
+  write_bytes(folder / "l_0.h5", "other_0.h5\n");
+  options.output = folder / "l.h5";
+  check_error(convert(source, options), ErrorCode::kCannotWrite, "l_0.h5' is no HDF5 file");
+  CHECK(read_bytes(folder / "l_0.h5") == "other_0.h5\n");
+  CHECK(entries(folder) == 3);
+}
+
 TEST_CASE("converters replace nothing unless forced, and only data of their own kind") {
   const TempDir folder;
   MemorySource source(numbered_records(3));

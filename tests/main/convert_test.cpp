@@ -77,5 +77,51 @@ TEST_CASE("convert: outputs that are one and the same, or inputs both, are refus
   CHECK(same.error_line().find("give it another name") != std::string::npos);
 }
 
+TEST_CASE("convert: HDF5 outputs of which one's data would lie in the other's place are refused") {
+  Context place;
+  const std::string table = place.write("a.csv", "1,0\n2,1\n3,0\n4,1\n");
+  const auto convert = [&](const std::string& output, const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"speedo",           "convert",   "csv",  table,
+                                        place.file(output), "--backend", "hdf5", "--force"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return place.run(command);
+  };
+  const auto test_to = [&](const std::string& output) {
+    return std::vector<std::string>{"--test-every", "2", "--test-output", place.file(output)};
+  };
+  for (const char* output : {"z_0.h5", "z_12.h5", "z.txt"}) {
+    CAPTURE(output);
+    const Outcome refused = convert("z.h5", test_to(output));
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.error_line().find("would replace each other's files") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(place.file("z.h5")));
+  }
+  CHECK(convert("z_0.h5", test_to("z.h5")).exit_code == 2);
+  std::vector<std::string> parts = test_to("z.h5");
+  parts.insert(parts.end(), {"--parts", "2"});
+  CHECK(convert("z.h5", parts).exit_code == 2);
+  // No data, by these names.
+  for (const char* output : {"z_0.txt", "z_x.h5", "zz_0.h5"}) {
+    CAPTURE(output);
+    const Outcome done = convert("z.h5", test_to(output));
+    INFO(done.errors);
+    CHECK(done.exit_code == 0);
+  }
+}
+
+TEST_CASE("convert: parts of an HDF5 output take no data away that another list names") {
+  Context place;
+  const std::string table = place.write("a.csv", "1,0\n2,1\n3,0\n4,1\n");
+  std::vector<std::string> command = {"speedo",           "convert",   "csv",  table,
+                                      place.file("m.h5"), "--backend", "hdf5", "--force"};
+  REQUIRE(place.run(command).exit_code == 0);
+  const std::string data = place.read("m_0.h5");
+  command.insert(command.end(), {"--parts", "2"});
+  const Outcome refused = place.run(command);
+  CHECK(refused.exit_code == 73);
+  CHECK(refused.error_line().find("m_0.h5' is an HDF5 file") != std::string::npos);
+  CHECK(place.read("m_0.h5") == data);
+}
+
 }  // namespace
 }  // namespace speedo::test

@@ -30,9 +30,6 @@ constexpr std::int64_t kKeptValuesMax = std::int64_t{16} << 20U;
 
 constexpr std::size_t kListBytesMax = std::size_t{16} << 20U;
 
-// Of a file that has nothing before what HDF5 writes.
-constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
-
 // First place for relative names is the working directory, as in Caffe; then the prototxt's folder,
 // then the list's own. What a list at a URI names lies beside it.
 Result<std::filesystem::path> find_listed(const std::string& name,

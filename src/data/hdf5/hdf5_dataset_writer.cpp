@@ -1,10 +1,16 @@
+#include <fstream>
+#include <map>
 #include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <speedo/base/file.hpp>
+#include <speedo/base/folder.hpp>
 
+#include "base/parse_number.hpp"
+#include "base/whole_path.hpp"
 #include "data/dataset_writer.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 #include "data/image/transformer.hpp"
@@ -15,6 +21,39 @@ namespace {
 
 // Rows are gathered up to this many values, then written in one piece.
 constexpr std::size_t kBufferedValues = std::size_t{1} << 20U;
+
+bool is_hdf5_file(const std::filesystem::path& file) {
+  std::string head(kHdf5Signature.size(), '\0');
+  std::ifstream stream(file, std::ios::binary);
+  return stream.read(head.data(), static_cast<std::streamsize>(head.size())) &&
+         head == kHdf5Signature;
+}
+
+enum class Hdf5Part { kList, kData };
+
+// What is there may be replaced with force, if it is of the same kind: another list's data are
+// none, and another list is no data.
+Result<void> check_replaced(const std::filesystem::path& file, Hdf5Part part, bool force) {
+  std::error_code code;
+  if (!std::filesystem::exists(file, code)) return {};
+  const auto refused = [&](const char* what) {
+    return Error{ErrorCode::kCannotWrite, fmt::format("'{}' {}", file.string(), what)};
+  };
+  if (!force) return refused("exists already; remove it or use --force");
+  if (!std::filesystem::is_regular_file(file, code)) return {};
+  const bool is_data = is_hdf5_file(file);
+  if (part == Hdf5Part::kList && is_data) {
+    return refused(
+        "is an HDF5 file, perhaps another list's data, and a list would replace it: give the "
+        "output another name, or remove it");
+  }
+  if (part == Hdf5Part::kData && !is_data) {
+    return refused(
+        "is no HDF5 file, perhaps another list, and data would replace it: give the output "
+        "another name, or remove it");
+  }
+  return {};
+}
 
 class Hdf5DatasetWriter : public DatasetWriter {
  public:
@@ -58,11 +97,7 @@ class Hdf5DatasetWriter : public DatasetWriter {
     if (present > 0 && bytes > options_.hdf5_file_bytes_max) SPEEDO_TRY(finish_part());
     if (part_) return {};
     const std::filesystem::path name = part_name();
-    std::error_code code;
-    if (std::filesystem::exists(name, code) && !options_.force) {
-      return Error{ErrorCode::kCannotWrite,
-                   fmt::format("'{}' exists already; remove it or use --force", name.string())};
-    }
+    SPEEDO_TRY(check_replaced(name, Hdf5Part::kData, options_.force));
     SPEEDO_ASSIGN(Hdf5Writer writer, Hdf5Writer::create(name));
     part_.emplace(std::move(writer));
     return {};
@@ -101,13 +136,31 @@ class Hdf5DatasetWriter : public DatasetWriter {
 }  // namespace
 
 Result<std::unique_ptr<DatasetWriter>> make_hdf5_dataset_writer(const ConvertOptions& options) {
-  std::error_code code;
-  if (std::filesystem::exists(options.output, code) && !options.force) {
-    return Error{
-        ErrorCode::kCannotWrite,
-        fmt::format("'{}' exists already; remove it or use --force", options.output.string())};
-  }
+  SPEEDO_TRY(check_replaced(options.output, Hdf5Part::kList, options.force));
   return std::unique_ptr<DatasetWriter>(std::make_unique<Hdf5DatasetWriter>(options));
+}
+
+std::optional<std::pair<std::string, std::string>> clashing_hdf5_outputs(
+    std::span<const std::string> outputs) {
+  using std::filesystem::path;
+  std::map<path, std::string> by_stem;  // what the names of an output's data begin with
+  for (const std::string& output : outputs) {
+    const auto [place, is_new] =
+        by_stem.emplace(whole_path(folder_of(output)) / path(output).stem(), output);
+    if (!is_new) return std::pair(place->second, output);
+  }
+  for (const std::string& output : outputs) {
+    const path whole = whole_path(output);
+    const std::string stem = whole.stem().string();
+    const std::size_t cut = stem.rfind('_');
+    if (whole.extension() != ".h5" || cut == std::string::npos ||
+        !parse_number<std::uint64_t>(stem.substr(cut + 1))) {
+      continue;
+    }
+    const auto found = by_stem.find(whole.parent_path() / stem.substr(0, cut));
+    if (found != by_stem.end()) return std::pair(found->second, output);
+  }
+  return std::nullopt;
 }
 
 }  // namespace speedo

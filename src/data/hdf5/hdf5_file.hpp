@@ -6,12 +6,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <speedo/base/result.hpp>
 #include <speedo/base/temporary.hpp>
 
 namespace speedo {
+
+// What a file begins with that has nothing before what HDF5 writes.
+inline constexpr std::string_view kHdf5Signature = "\x89HDF\r\n\x1a\n";
 
 class Hdf5Access;
 struct Hdf5Output;

@@ -242,7 +242,14 @@ Result<void> check_outputs(const ConvertFlags& flags) {
     }
     replacing = output;
   }
-  return {};
+  if (flags.backend != "hdf5") return {};
+  const std::vector<std::string> names = output_names(flags);
+  const auto clash = clashing_hdf5_outputs(names);
+  if (!clash) return {};
+  return usage_error(
+      fmt::format("{} and {} would replace each other's files, as the data of NAME.h5 lie in "
+                  "NAME_0.h5, NAME_1.h5, ...: give one of them another name",
+                  clash->first, clash->second));
 }
 
 Result<void> check(const ConvertFlags& flags) {
