@@ -18,26 +18,32 @@ namespace speedo {
 
 namespace {
 
-// Records become Datums.
+// Records become Datums. Those that are Datums stay as they are: of an encoded image it is left to
+// the net what it makes of it.
 class DatumWriter : public DatasetWriter {
  public:
-  explicit DatumWriter(std::unique_ptr<DatabaseWriter> database) : database_(std::move(database)) {}
-  Result<void> add(const std::string& key, const Record& record) override {
+  DatumWriter(DataSource& source, std::unique_ptr<DatabaseWriter> database)
+      : source_(source), database_(std::move(database)) {}
+  Result<void> add(const std::string& key, const RecordRead& read) override {
     std::string value;
-    encode_datum(record, datum_, value);
+    SPEEDO_ASSIGN(const bool is_datum, source_.read_datum(read.index, value));
+    if (!is_datum) encode_datum(*read.record, datum_, value);
     return database_->put(key, std::move(value));
   }
   Result<void> commit() override { return database_->commit(); }
 
  private:
+  DataSource& source_;
   std::unique_ptr<DatabaseWriter> database_;
   caffe::Datum datum_;
 };
 
-Result<std::unique_ptr<DatasetWriter>> make_writer(const ConvertOptions& options) {
+Result<std::unique_ptr<DatasetWriter>> make_writer(DataSource& source,
+                                                   const ConvertOptions& options) {
   if (options.format == RecordFormat::kHdf5) return make_hdf5_dataset_writer(options);
   SPEEDO_ASSIGN(std::unique_ptr<DatabaseWriter> database, make_database_writer(options));
-  return std::unique_ptr<DatasetWriter>(std::make_unique<DatumWriter>(std::move(database)));
+  return std::unique_ptr<DatasetWriter>(
+      std::make_unique<DatumWriter>(source, std::move(database)));
 }
 
 }  // namespace
@@ -64,7 +70,7 @@ Result<void> go_on(const ConvertOptions& options, std::int64_t done, std::int64_
 }
 
 Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) {
-  SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(options));
+  SPEEDO_ASSIGN(const std::unique_ptr<DatasetWriter> writer, make_writer(source, options));
   // Caffe's eight digits; more where the keys would not sort by number any longer.
   const std::size_t digits = std::max<std::size_t>(8, std::to_string(source.size() - 1).size());
   BadRecords bad(options.on_bad_record, nullptr);
@@ -79,7 +85,7 @@ Result<std::int64_t> convert(DataSource& source, const ConvertOptions& options) 
       return std::move(read.outcome).error();
     }
     missed = is_good ? 0 : missed + 1;
-    if (is_good) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), *read.record));
+    if (is_good) SPEEDO_TRY(writer->add(fmt::format("{:0{}}", written++, digits), read));
     SPEEDO_TRY(go_on(options, index + 1, source.size()));
   }
   if (written == 0) return Error{ErrorCode::kData, "no record could be read"};

@@ -37,7 +37,8 @@ struct ConvertOptions {
 Result<void> go_on(const ConvertOptions& options, std::int64_t done, std::int64_t total);
 
 // Writes all records of a source, keyed by number, as Caffe's own converters do, and returns how
-// many there were. Records left out leave no number free. The output appears
+// many there were. Each is decoded, to know that it can be, but a record that is kept as a Datum
+// is copied as it is, except to HDF5. Records left out leave no number free. The output appears
 // when it is complete; a failure leaves nothing behind but, for HDF5, parts already completed.
 // Errors: kCannotWrite, also when the output exists already; kUnavailable, stopped; those of the
 // source.

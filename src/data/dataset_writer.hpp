@@ -15,7 +15,8 @@ namespace speedo {
 class DatasetWriter {
  public:
   virtual ~DatasetWriter() = default;
-  virtual Result<void> add(const std::string& key, const Record& record) = 0;
+  // Requires: the record was read, from the source that is converted.
+  virtual Result<void> add(const std::string& key, const RecordRead& read) = 0;
   virtual Result<void> commit() = 0;
 };
 

@@ -22,6 +22,9 @@ class SubsetSource : public DataSource {
   Result<void> read(std::int64_t index, Record& record) override {
     return source_.read(indices_[static_cast<std::size_t>(index)], record);
   }
+  Result<bool> read_datum(std::int64_t index, std::string& datum) override {
+    return source_.read_datum(indices_[static_cast<std::size_t>(index)], datum);
+  }
   void read_group(std::span<RecordRead> reads) override;
 
  private:

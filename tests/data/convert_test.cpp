@@ -2,12 +2,14 @@
 
 #include <map>
 
+#include "data/dataset_writer.hpp"
 #include "data/feed_factory.hpp"
 #include "data/folder_target.hpp"
 #include "data/image/mean.hpp"
 #include "data/open_source.hpp"
 #include "data/subset.hpp"
 #include "data_support.hpp"
+#include "image_support.hpp"
 
 namespace speedo {
 namespace {
@@ -189,6 +191,82 @@ TEST_CASE("HDF5 output refuses images of several sizes") {
   MemorySource source({numbered_record(0), numbered_record(1, 2, 4, 4)});
   check_error(convert(source, {.output = folder / "l", .format = RecordFormat::kHdf5}),
               ErrorCode::kData, "record 00000001 is 2x4x4, but the first is 2x3x4");
+}
+
+// A database of one gray and two color images, encoded, with a field that only Caffe's own have.
+std::vector<std::string> encoded_datums() {
+  std::vector<std::string> datums;
+  for (int i = 0; i < 3; ++i) {
+    caffe::Datum datum;
+    const std::vector<std::uint8_t> pixels(i == 0 ? 6 : 18, static_cast<std::uint8_t>(50 * i));
+    datum.set_data(i == 0 ? png_file(PNG_COLOR_TYPE_GRAY, 8, pixels, 1)
+                          : png_file(PNG_COLOR_TYPE_RGB, 8, pixels, 3));
+    datum.set_label(i);
+    datum.set_encoded(true);
+    datum.set_height(7);  // as it says, not as the image is
+    datums.push_back(datum.SerializeAsString());
+  }
+  return datums;
+}
+
+void write_datums(const std::filesystem::path& path, const std::vector<std::string>& datums) {
+  const auto writer = make_database_writer({.output = path, .format = RecordFormat::kDatumfile});
+  REQUIRE(writer);
+  for (std::size_t i = 0; i < datums.size(); ++i) {
+    REQUIRE((*writer)->put("0000000" + std::to_string(i), datums[i]));
+  }
+  REQUIRE((*writer)->commit());
+}
+
+TEST_CASE("a database's Datums are copied as they are, encoded images too") {
+  const TempDir folder;
+  const std::vector<std::string> datums = encoded_datums();
+  write_datums(folder / "from", datums);
+  write_datums(folder / "wanted", {datums[2], datums[0]});
+  for (const auto format :
+       {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile}) {
+    const std::string name = "to" + std::to_string(static_cast<int>(format));
+    const auto from = open_source((folder / "from").string(), {});
+    REQUIRE(from);
+    SubsetSource some(**from, {2, 0});
+    REQUIRE(convert(some, {.output = folder / name, .format = format}));
+    const auto made = open_source((folder / name).string(), {});
+    REQUIRE(made);
+    const auto back = folder / (name + "_back");
+    REQUIRE(convert(**made, {.output = back, .format = RecordFormat::kDatumfile}));
+    CHECK(read_bytes(back) == read_bytes(folder / "wanted"));
+  }
+}
+
+TEST_CASE("an encoded image that cannot be read is a bad record, though it would be copied") {
+  const TempDir folder;
+  std::vector<std::string> datums = encoded_datums();
+  caffe::Datum datum;
+  datum.set_data("no image");
+  datum.set_encoded(true);
+  datums[1] = datum.SerializeAsString();
+  write_datums(folder / "from", datums);
+  write_datums(folder / "wanted", {datums[0], datums[2]});
+  const auto from = open_source((folder / "from").string(), {});
+  REQUIRE(from);
+  ConvertOptions options{.output = folder / "to", .format = RecordFormat::kDatumfile};
+  check_error(convert(**from, options), ErrorCode::kData, "record 1");
+  options.on_bad_record = OnBadRecord::kSkip;
+  CHECK(convert(**from, options).value() == 2);
+  CHECK(read_bytes(folder / "to") == read_bytes(folder / "wanted"));
+}
+
+TEST_CASE("HDF5 output of encoded images are their pixels, of one size") {
+  const TempDir folder;
+  const std::vector<std::string> datums = encoded_datums();
+  write_datums(folder / "from", datums);
+  const auto from = open_source((folder / "from").string(), {});
+  REQUIRE(from);
+  check_error(convert(**from, {.output = folder / "all", .format = RecordFormat::kHdf5}),
+              ErrorCode::kData, "record 00000001 is 3x2x3, but the first is 1x2x3");
+  SubsetSource color(**from, {2, 1});
+  REQUIRE(convert(color, {.output = folder / "color", .format = RecordFormat::kHdf5}));
+  CHECK(labels_of_list(folder / "color", 2) == std::vector<float>{2, 1});
 }
 
 TEST_CASE("the mean is that of the pixels, in the old dims") {

@@ -38,6 +38,9 @@ class DataSource {
   // Record `index`, reusing the record's memory. Requires: 0 <= index < size(). Error: kData with
   // file, index and key.
   virtual Result<void> read(std::int64_t index, Record& record) = 0;
+  // The serialized Datum that the record is kept as, as it is; false: it is not kept as one.
+  // Requires and error: as read(), but the Datum may be any bytes.
+  virtual Result<bool> read_datum(std::int64_t, std::string&) { return false; }
   // read() of each. A source overrides it where several together cost less. Requires: each has a
   // record of its own.
   virtual void read_group(std::span<RecordRead> reads) {

@@ -41,10 +41,25 @@ Result<std::unique_ptr<DataSource>> DatumSource::open_datumfile(const std::files
   return make(std::move(file), std::move(records), color);
 }
 
-std::string DatumSource::key_of(const RecordExtent& extent) const {
+// Of a record's value, with its place before what is wrong.
+Error DatumSource::fault(std::int64_t index, const Error& error) const {
+  const RecordExtent& extent = records_[static_cast<std::size_t>(index)];
   std::string key(std::min<std::size_t>(extent.key_bytes, kShownKeyBytes), '\0');
-  if (!file_.read(extent.key_offset, std::as_writable_bytes(std::span(key)))) return "?";
-  return printable_key(key);
+  const bool is_read =
+      file_.read(extent.key_offset, std::as_writable_bytes(std::span(key))).has_value();
+  return {error.code, fmt::format("'{}': record {} (key '{}') {}", file_.name(), index,
+                                  is_read ? printable_key(key) : "?", error.message)};
+}
+
+Result<std::span<const std::byte>> DatumSource::value_of(std::int64_t index, Desk& desk) const {
+  SPEEDO_ASSERT(index >= 0 && index < size());
+  const RecordExtent& extent = records_[static_cast<std::size_t>(index)];
+  const std::size_t header = extent.page_bytes > 0 ? kValueHeaderBytes : 0;
+  desk.value.resize(header + extent.value_bytes);
+  SPEEDO_TRY(file_.read(extent.value_offset - header, desk.value));
+  const std::span<const std::byte> value(desk.value);
+  if (header > 0) SPEEDO_TRY(check_value_header(file_, extent, value.first(header)));
+  return value.subspan(header);
 }
 
 Result<void> DatumSource::read(std::int64_t index, Record& record) {
@@ -53,26 +68,26 @@ Result<void> DatumSource::read(std::int64_t index, Record& record) {
   return std::move(wanted.outcome);
 }
 
+Result<bool> DatumSource::read_datum(std::int64_t index, std::string& datum) {
+  const auto desk = desks_.take(color_);
+  SPEEDO_ASSIGN(const std::span<const std::byte> value, value_of(index, *desk));
+  datum.assign(reinterpret_cast<const char*>(value.data()), value.size());
+  return true;
+}
+
 void DatumSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
   for (RecordRead& each : reads) {
-    SPEEDO_ASSERT(each.index >= 0 && each.index < size());
-    const RecordExtent& extent = records_[static_cast<std::size_t>(each.index)];
-    const std::size_t header = extent.page_bytes > 0 ? kValueHeaderBytes : 0;
-    desk->value.resize(header + extent.value_bytes);
-    each.outcome = file_.read(extent.value_offset - header, desk->value);
-    const std::span<const std::byte> value(desk->value);
-    if (each.outcome && header > 0) {
-      each.outcome = check_value_header(file_, extent, value.first(header));
+    auto value = value_of(each.index, *desk);
+    if (value) {
+      each.outcome = {};
+      desk->group.add(*value, each);
+    } else {
+      each.outcome = std::move(value).error();
     }
-    if (each.outcome) desk->group.add(value.subspan(header), each);
   }
   for (RecordRead* failed : desk->group.decode()) {
-    const Error& error = failed->outcome.error();
-    const RecordExtent& extent = records_[static_cast<std::size_t>(failed->index)];
-    failed->outcome =
-        Error{error.code, fmt::format("'{}': record {} (key '{}') {}", file_.name(), failed->index,
-                                      key_of(extent), error.message)};
+    failed->outcome = fault(failed->index, failed->outcome.error());
   }
 }
 

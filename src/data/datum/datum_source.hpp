@@ -26,6 +26,7 @@ class DatumSource : public DataSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(records_.size()); }
   Result<void> read(std::int64_t index, Record& record) override;
+  Result<bool> read_datum(std::int64_t index, std::string& datum) override;
   void read_group(std::span<RecordRead> reads) override;
 
  private:
@@ -33,7 +34,7 @@ class DatumSource : public DataSource {
   static Result<std::unique_ptr<DataSource>> make(RandomFile file,
                                                   Result<std::vector<RecordExtent>> records,
                                                   ImageColor color);
-  std::string key_of(const RecordExtent& extent) const;
+  Error fault(std::int64_t index, const Error& error) const;
 
   // What one thread decodes with.
   struct Desk {
@@ -41,6 +42,9 @@ class DatumSource : public DataSource {
     DatumGroup group;
     std::vector<std::byte> value;
   };
+
+  // Where the record's value lies in the desk's memory.
+  Result<std::span<const std::byte>> value_of(std::int64_t index, Desk& desk) const;
 
   RandomFile file_;
   std::vector<RecordExtent> records_;

@@ -59,7 +59,8 @@ class Hdf5DatasetWriter : public DatasetWriter {
  public:
   explicit Hdf5DatasetWriter(const ConvertOptions& options) : options_(options) {}
 
-  Result<void> add(const std::string& key, const Record& record) override {
+  Result<void> add(const std::string& key, const RecordRead& read) override {
+    const Record& record = *read.record;
     const ImageDims dims{record.channels, record.height, record.width};
     if (labels_written_ + labels_.size() == 0 && parts_.empty()) dims_ = dims;
     if (dims != dims_) {

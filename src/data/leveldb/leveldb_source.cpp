@@ -32,8 +32,21 @@ Result<LeveldbSource::OpenFile> LeveldbSource::open_file(std::uint32_t index) {
   return open_.keep(index, std::make_shared<const RandomFile>(std::move(opened)));
 }
 
-Result<std::span<const std::byte>> LeveldbSource::value_of(const LeveldbRecord& record,
-                                                           Desk& desk) {
+std::string LeveldbSource::name_of(std::int64_t index) const {
+  const LeveldbRecord& place = index_.records[static_cast<std::size_t>(index)];
+  return fmt::format("record {} (key '{}')", index, printable_key(index_.key_of(place)));
+}
+
+Result<std::span<const std::byte>> LeveldbSource::value_of(std::int64_t index, Desk& desk) {
+  SPEEDO_ASSERT(index >= 0 && index < size());
+  auto value = unnamed_value_of(index_.records[static_cast<std::size_t>(index)], desk);
+  if (value) return value;
+  return Error{value.error().code,
+               fmt::format("{}: {}", name_of(index), value.error().message)};
+}
+
+Result<std::span<const std::byte>> LeveldbSource::unnamed_value_of(const LeveldbRecord& record,
+                                                                   Desk& desk) {
   const bool there = desk.in_block != nullptr && record.block_bytes > 0 &&
                      desk.in_block->file == record.file && desk.in_block->offset == record.offset;
   if (!there) {
@@ -60,27 +73,28 @@ Result<void> LeveldbSource::read(std::int64_t index, Record& record) {
   return std::move(wanted.outcome);
 }
 
+Result<bool> LeveldbSource::read_datum(std::int64_t index, std::string& datum) {
+  const auto desk = desks_.take(color_);
+  SPEEDO_ASSIGN(const std::span<const std::byte> value, value_of(index, *desk));
+  datum.assign(reinterpret_cast<const char*>(value.data()), value.size());
+  return true;
+}
+
 void LeveldbSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
-  const auto name_of = [&](const RecordRead& read) {
-    const LeveldbRecord& place = index_.records[static_cast<std::size_t>(read.index)];
-    return fmt::format("record {} (key '{}')", read.index, printable_key(index_.key_of(place)));
-  };
   for (RecordRead& each : reads) {
-    SPEEDO_ASSERT(each.index >= 0 && each.index < size());
-    auto value = value_of(index_.records[static_cast<std::size_t>(each.index)], *desk);
+    auto value = value_of(each.index, *desk);
     if (value) {
       each.outcome = {};
       desk->group.add(*value, each);
     } else {
-      each.outcome = Error{value.error().code,
-                           fmt::format("{}: {}", name_of(each), value.error().message)};
+      each.outcome = std::move(value).error();
     }
   }
   for (RecordRead* failed : desk->group.decode()) {
     const Error& error = failed->outcome.error();
     failed->outcome = Error{error.code, fmt::format("'{}': {} {}", folder_.string(),
-                                                    name_of(*failed), error.message)};
+                                                    name_of(failed->index), error.message)};
   }
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include <speedo/data/data_source.hpp>
@@ -26,6 +27,7 @@ class LeveldbSource : public DataSource {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(index_.records.size()); }
   Result<void> read(std::int64_t index, Record& record) override;
+  Result<bool> read_datum(std::int64_t index, std::string& datum) override;
   void read_group(std::span<RecordRead> reads) override;
 
  private:
@@ -43,8 +45,11 @@ class LeveldbSource : public DataSource {
   using OpenFile = std::shared_ptr<const RandomFile>;
 
   Result<OpenFile> open_file(std::uint32_t index);
-  // Where the record's value lies in the desk's block.
-  Result<std::span<const std::byte>> value_of(const LeveldbRecord& record, Desk& desk);
+  // "record 3 (key '0003')"
+  std::string name_of(std::int64_t index) const;
+  // Where the record's value lies in the desk's block. Error: begins with the record's name.
+  Result<std::span<const std::byte>> value_of(std::int64_t index, Desk& desk);
+  Result<std::span<const std::byte>> unnamed_value_of(const LeveldbRecord& record, Desk& desk);
 
   const std::filesystem::path folder_;
   const LeveldbIndex index_;

@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
 #include "base/whole_path.hpp"
+#include "caffe.pb.h"
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
@@ -151,6 +152,14 @@ Result<std::unique_ptr<DataSource>> open_input(const ConvertFlags& flags,
   return open_csv(files[0], csv);
 }
 
+// An error is left to the conversion.
+bool begins_encoded(DataSource& source) {
+  std::string bytes;
+  const auto is_datum = source.read_datum(0, bytes);
+  caffe::Datum datum;
+  return is_datum && *is_datum && datum.ParseFromString(bytes) && datum.encoded();
+}
+
 Result<void> write(DataSource& source, std::vector<std::int64_t> records, const std::string& output,
                    const ConvertFlags& flags) {
   SubsetSource subset(source, std::move(records));
@@ -162,6 +171,9 @@ Result<void> write(DataSource& source, std::vector<std::int64_t> records, const 
   options.progress = [&](std::int64_t done, std::int64_t) { progress.update(done); };
   options.stopped = [] { return stop_requested().has_value(); };
   options.on_bad_record = bad_record_policy(flags.skip_bad_records);
+  if (options.format == RecordFormat::kHdf5 && begins_encoded(subset)) {
+    SPEEDO_INFO("Encoded images become pixels, with the channels of each: HDF5 holds numbers");
+  }
   SPEEDO_ASSIGN(const std::int64_t written, convert(subset, options));
   progress.finish();
   SPEEDO_INFO("Wrote {} records to {}", written, output);
