@@ -122,6 +122,12 @@ TEST_CASE("Data that is missing, empty or damaged") {
   expect_failure(place, {"speedo", "convert", "csv", "none.csv", place.file("out_lmdb")}, 65,
                  {"none.csv"});
   CHECK_FALSE(fs::exists(place.file("out_lmdb")));
+  for (const char* command : {"mean", "compute_image_mean"}) {
+    expect_failure(place, {"speedo", command, "nowhere_lmdb", place.file("none/mean")}, 73,
+                   {"none/mean", "No such file or directory"});
+  }
+  expect_failure(place, {"speedo", "mean", "nowhere_lmdb", place.file("."), "--force"}, 73,
+                 {"is a folder; a mean is a file"});
   expect_failure(place, {"speedo", "mean", "nowhere_lmdb", place.file("mean")}, 65,
                  {"nowhere_lmdb"});
 }

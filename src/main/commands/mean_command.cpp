@@ -31,6 +31,7 @@ Result<int> mean_command(const CommandLine& line) {
     return Error{ErrorCode::kCannotWrite,
                  "'" + output + "' exists already; remove it or use --force"};
   }
+  SPEEDO_TRY(check_mean_output(output));
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source,
                 open_source(input, {.kind = source_kind_named(backend)}));
   RecordProgress progress(source->size());
