@@ -8,10 +8,29 @@
 namespace speedo::test {
 namespace {
 
+constexpr std::chrono::milliseconds kLook{20};
+
 RedisOptions watched(const std::string& address) {
   RedisOptions options = patient(address);
   options.command_timeout = std::chrono::milliseconds(500);
   return options;
+}
+
+// The version of the weights on this server alone; 0: it has none.
+std::uint64_t version_at(const RedisServer& server) {
+  const std::string address = "127.0.0.1:" + std::to_string(server.port());
+  const auto reader = open(patient(address))->read(weights_key());
+  return reader ? (*reader)->info().version : 0;
+}
+
+// A failover by order: until Sentinels demote the old primary, it goes on as one.
+void fail_over(RedisSentinelGroup& group) {
+  while (version_at(group.replica()) == 0) std::this_thread::sleep_for(kLook);
+  REQUIRE(ask_redis(group.port(), "SENTINEL FAILOVER shelf") == "OK");
+}
+
+bool is_primary(const RedisServer& server) {
+  return ask_redis(server.port(), "ROLE").starts_with("master");
 }
 
 }  // namespace
@@ -65,6 +84,47 @@ TEST_CASE("the store is on the primary that a Sentinel names, before and after f
   const auto another = open(watched(group.address()));
   require(get(*another, weights_key(), kModel, read));
   CHECK((read == pattern(100000, 2)));
+}
+
+TEST_CASE("a primary that was replaced by order is left before it is demoted", "[redis]") {
+  RedisSentinelGroup group;
+  const ReservedPort nobody;
+  const auto store = open(watched("redis-sentinel://" + nobody.address() + ",127.0.0.1:" +
+                                  std::to_string(group.port()) + "/shelf"));
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  fail_over(group);
+  std::uint64_t version = 1;
+  bool has_left = false;
+  while (!has_left && is_primary(group.primary())) {
+    version += 1;
+    require(put(*store, weights_key(), info_of(version, 100000), pattern(100000, version)));
+    has_left = version_at(group.replica()) == version;
+    std::this_thread::sleep_for(kLook);
+  }
+  CHECK(has_left);
+}
+
+TEST_CASE("what is written at the end goes to the new primary", "[redis]") {
+  RedisSentinelGroup group;
+  const auto store = open(watched(group.address()));
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  // The Sentinel may not have begun: it is waited for.
+  fail_over(group);
+  store->stop_waiting();
+  require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
+  REQUIRE(is_primary(group.primary()));
+  CHECK(is_primary(group.replica()));
+  CHECK(version_at(group.replica()) == 2);
+}
+
+TEST_CASE("a primary stays in use while all Sentinels are away, at the end too", "[redis]") {
+  RedisSentinelGroup group;
+  const auto store = open(watched(group.address()));
+  group.end_sentinel();
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  store->stop_waiting();
+  require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
+  CHECK(version_at(group.primary()) == 2);
 }
 
 TEST_CASE("Sentinels that know no such primary, or are away", "[redis]") {

@@ -49,6 +49,7 @@ class RedisSentinelGroup {
   int port() const { return port_.port(); }
   RedisServer& primary() { return primary_; }  // at first
   RedisServer& replica() { return replica_; }
+  void end_sentinel() { sentinel_.reset(); }
   // Where the Sentinel says that the primary is.
   int primary_port() const {
     const std::string answer = ask_redis(port_.port(), "SENTINEL GET-MASTER-ADDR-BY-NAME shelf");

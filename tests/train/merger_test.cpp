@@ -187,6 +187,17 @@ TEST_CASE("weights that the store lost are published again", "[merger]") {
   REQUIRE(fixture.stored(1) == fixture.copy().weights);
 }
 
+TEST_CASE("weights that the store lost last are published again at the end", "[merger]") {
+  MergerFixture fixture({}, 1000);
+  const auto before = fixture.map->image();
+  fixture.contribute(0, 1, 0.01F);
+  fixture.merge_or_fail({{0, 1}}, false);
+  const auto weights = fixture.copy().weights;
+  fixture.map->set_image(before);
+  fixture.merger.reset();
+  REQUIRE(fixture.stored(1) == weights);
+}
+
 TEST_CASE("weights that others wrote over are published again", "[merger]") {
   MergerFixture fixture({}, 1000);
   fixture.contribute(0, 1, 0.01F);

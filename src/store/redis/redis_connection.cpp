@@ -35,16 +35,6 @@ bool lacks_room(ErrorCode code) {
   return code == ErrorCode::kFull || code == ErrorCode::kCannotWrite;
 }
 
-BulkSink sink_of(KvOperation& operation) {
-  const bool is_text = operation.kind == KvOperation::Kind::kGetWhole ||
-                       operation.kind == KvOperation::Kind::kGetStart;
-  if (is_text || operation.has_answer()) {
-    return BulkSink{{}, {}, &operation.text};
-  }
-  if (operation.kind != KvOperation::Kind::kGetExact) return BulkSink{};
-  return BulkSink{std::as_writable_bytes(std::span(operation.head)), operation.target, nullptr};
-}
-
 }  // namespace
 
 RedisConnection::RedisConnection(const RedisOptions& options, std::unique_ptr<RedisSession> session,
@@ -86,10 +76,19 @@ void RedisConnection::stop_waiting() {
   eventfd_write(wake_fd_, 1);
 }
 
+void RedisConnection::follow(const NamedPrimary& primary) {
+  {
+    const std::lock_guard lock(mutex_);
+    primary_ = primary;
+  }
+  eventfd_write(wake_fd_, 1);
+}
+
 void RedisConnection::run() {
   name_thread("redis");
   while (true) {
     take_submitted();
+    go_to_primary();
     if (stopping_.load()) break;
     if (given_up_) give_up(*given_up_);
     if (waiting_.empty() && in_flight_.empty()) {
@@ -109,6 +108,24 @@ void RedisConnection::take_submitted() {
     waiting_.push_back(std::move(submitted_.front()));
     submitted_.pop_front();
   }
+}
+
+// Others of the Sentinels may still name the server that was replaced: this one is asked first.
+void RedisConnection::go_to_primary() {
+  std::unique_lock lock(mutex_);
+  const auto primary = std::exchange(primary_, std::nullopt);
+  lock.unlock();
+  if (!primary) return;
+  auto& sentinels = options_.address.sentinels;
+  const auto known = std::ranges::find_if(sentinels, [&](const RedisSentinel& each) {
+    return each.host == primary->by.host && each.port == primary->by.port;
+  });
+  std::rotate(sentinels.begin(), known, known + 1);
+  if (!session_) return;
+  const RedisAddress& there = session_->address();
+  if (there.host == primary->host && there.port == primary->port) return;
+  drop_session();
+  last_progress_ = Clock::now();  // At the end another server has its own time to answer.
 }
 
 RedisConnection::Clock::time_point RedisConnection::patience_end() const {
@@ -410,8 +427,8 @@ void RedisConnection::give_back_all(const Error& error) {
   }
 }
 
-void RedisConnection::connection_failed(Error error) {
-  count_redis_error(error.code);
+// What had no answer is sent again.
+void RedisConnection::drop_session() {
   if (session_) stale_ = session_->client();
   session_.reset();
   sending_.clear();
@@ -421,6 +438,11 @@ void RedisConnection::connection_failed(Error error) {
   }
   in_flight_bytes_ = 0;
   drop_abandoned();
+}
+
+void RedisConnection::connection_failed(Error error) {
+  count_redis_error(error.code);
+  drop_session();
   if (++failures_ == 1) first_failure_ = Clock::now();
   if (!is_transient(error.code)) {
     give_up(error);
@@ -473,15 +495,6 @@ void RedisConnection::give_up(const Error& error) {
     }
   }
   in_flight_bytes_ = 0;
-}
-
-void RedisConnection::finish(Queued& entry, std::optional<Error> error) {
-  load_.fetch_sub(entry.bytes, std::memory_order_release);
-  entry.operation().complete(std::move(error));
-}
-
-Error RedisConnection::broken(ErrorCode code, const std::string& what) const {
-  return Error{code, "Redis at " + where_ + ": " + what};
 }
 
 }  // namespace speedo

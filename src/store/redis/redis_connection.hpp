@@ -16,6 +16,7 @@
 
 #include "base/note_interval.hpp"
 #include "store/key_value.hpp"
+#include "store/redis/primary_watch.hpp"
 #include "store/redis/redis_request.hpp"
 #include "store/redis/redis_session.hpp"
 #include "store/redis/redis_task.hpp"
@@ -52,6 +53,8 @@ class RedisConnection {
   void submit(RedisTask task);
   // See ParameterStore::stop_waiting(). From any thread.
   void stop_waiting();
+  // If it is connected to another server, what follows goes to this one, and what has no answer.
+  void follow(const NamedPrimary& primary);
   // Bytes not done. 0: nothing is queued, and nothing that is being given back.
   std::size_t load() const { return load_.load(std::memory_order_acquire); }
 
@@ -68,6 +71,7 @@ class RedisConnection {
 
   void run();
   void take_submitted();
+  void go_to_primary();
   void sleep_until(Clock::time_point time);
   void wait_for_socket();
   int poll_time(std::int64_t left_ms) const;
@@ -84,6 +88,7 @@ class RedisConnection {
   bool doubts(const Error& error, int& so_far) const;
   std::optional<Error> error_in(const ReplyReader::Reply& reply, KvOperation& operation);
   void done_with_front(std::optional<Error> error);
+  void drop_session();
   void connection_failed(Error error);
   bool is_one_server() const {
     return !options_.address.is_cluster && options_.address.primary.empty();
@@ -96,10 +101,15 @@ class RedisConnection {
   // Whether stop_waiting() was called, and until when an answer is waited for.
   bool is_hurried() const { return hurried_at_.load() != Clock::time_point{}; }
   Clock::time_point patience_end() const;
-  void finish(Queued& entry, std::optional<Error> error);
-  Error broken(ErrorCode code, const std::string& what) const;
+  void finish(Queued& entry, std::optional<Error> error) {
+    load_.fetch_sub(entry.bytes, std::memory_order_release);
+    entry.operation().complete(std::move(error));
+  }
+  Error broken(ErrorCode code, const std::string& what) const {
+    return Error{code, "Redis at " + where_ + ": " + what};
+  }
 
-  const RedisOptions options_;
+  RedisOptions options_;  // the thread's: Sentinels change their order
   const std::string where_;
   const Extras extras_;
   const std::shared_ptr<std::atomic<std::uint64_t>> incarnations_;
@@ -109,7 +119,8 @@ class RedisConnection {
   std::atomic<Clock::time_point> hurried_at_{};  // by the first stop_waiting(); zero: never
 
   std::mutex mutex_;
-  std::deque<Queued> submitted_;  // guarded by mutex_
+  std::deque<Queued> submitted_;         // guarded by mutex_
+  std::optional<NamedPrimary> primary_;  // that was not looked at; guarded by mutex_
 
   // The thread's own.
   std::unique_ptr<RedisSession> session_;

@@ -24,9 +24,19 @@ RedisConnections::RedisConnections(const RedisOptions& options,
         std::make_unique<RedisConnection>(options, std::move(session), incarnations_,
                                           RedisConnection::Extras{.give_back = give_back_}));
   }
+  if (options.address.sentinels.empty()) return;
+  watch_ = std::make_unique<PrimaryWatch>(
+      options, [this](const NamedPrimary& primary) { follow(primary); });
+}
+
+void RedisConnections::follow(const NamedPrimary& primary) {
+  for (const auto& connection : connections_) connection->follow(primary);
+  const std::lock_guard lock(mutex_);
+  if (small_) small_->follow(primary);
 }
 
 void RedisConnections::submit(RedisTask task) {
+  if (watch_ && hurried_) watch_->ask_at_end();
   const auto least =
       std::min_element(connections_.begin(), connections_.end(),
                        [](const auto& a, const auto& b) { return a->load() < b->load(); });

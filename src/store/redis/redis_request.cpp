@@ -99,6 +99,16 @@ std::string erase_front(const KvOperation& operation) {
 
 }  // namespace
 
+BulkSink sink_of(KvOperation& operation) {
+  const bool is_text = operation.kind == KvOperation::Kind::kGetWhole ||
+                       operation.kind == KvOperation::Kind::kGetStart;
+  if (is_text || operation.has_answer()) {
+    return BulkSink{{}, {}, &operation.text};
+  }
+  if (operation.kind != KvOperation::Kind::kGetExact) return BulkSink{};
+  return BulkSink{std::as_writable_bytes(std::span(operation.head)), operation.target, nullptr};
+}
+
 std::string_view command_of(const KvOperation& operation) {
   if (operation.master) return "EVAL";
   switch (operation.kind) {

@@ -9,11 +9,15 @@
 #include <vector>
 
 #include "store/key_value.hpp"
+#include "store/redis/reply_reader.hpp"
 
 namespace speedo {
 
 // The command that an operation goes out as: "SETEX"; of a master "EVAL".
 std::string_view command_of(const KvOperation& operation);
+
+// Where its reply's bytes go.
+BulkSink sink_of(KvOperation& operation);
 
 // One operation as Redis' protocol on its way out. Only the command's words are copied; the body of
 // a value goes out from where it lies.

@@ -21,22 +21,11 @@ RedisOptions options_of(const RedisOptions& options, const RedisSentinel& sentin
   return asked;
 }
 
-// Most Sentinels ask for no password, and refuse one then.
-Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& asked,
-                                                    const RedisSession::Names& names) {
-  RedisOptions stranger = asked;
-  stranger.credentials = {};
-  auto session = RedisSession::connect(stranger, std::nullopt, names);
-  const bool is_refused = !session && session.error().code == ErrorCode::kRefused;
-  if (!is_refused || asked.credentials.password.empty()) return session;
-  return RedisSession::connect(asked, std::nullopt, names);
-}
-
 Result<RedisAddress> ask_sentinel(const RedisOptions& options, const RedisSentinel& sentinel,
                                   const RedisSession::Names& names) {
   const std::string& primary = options.address.primary;
   SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
-                open_sentinel(options_of(options, sentinel), names));
+                open_sentinel(options, sentinel, names));
   SPEEDO_ASSIGN(const RedisSession::Reply reply,
                 session->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary}));
   const bool is_known = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
@@ -107,6 +96,18 @@ bool says_more(const SentinelFailure& failure, const std::optional<SentinelFailu
 }
 
 }  // namespace
+
+Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
+                                                    const RedisSentinel& sentinel,
+                                                    const RedisSession::Names& names) {
+  const RedisOptions asked = options_of(options, sentinel);
+  RedisOptions stranger = asked;
+  stranger.credentials = {};
+  auto session = RedisSession::connect(stranger, std::nullopt, names);
+  const bool is_refused = !session && session.error().code == ErrorCode::kRefused;
+  if (!is_refused || asked.credentials.password.empty()) return session;
+  return RedisSession::connect(asked, std::nullopt, names);
+}
 
 Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& options,
                                                          const std::optional<RedisClient>& stale,

@@ -10,6 +10,12 @@
 
 namespace speedo {
 
+// A session with one of the Sentinels. Most of them ask for no password, and refuse one then: it is
+// given to those that do.
+Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
+                                                    const RedisSentinel& sentinel,
+                                                    const RedisSession::Names& names);
+
 // Connects to the primary that the Sentinels of options.address know by its name, as the first of
 // them says that is right: a server that it names and that is no primary, or away, is no answer.
 // A Sentinel that asks for a password is given Redis' own. Errors: as RedisSession::connect(), of

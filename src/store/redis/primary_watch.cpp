@@ -1,0 +1,129 @@
+#include "store/redis/primary_watch.hpp"
+
+#include <hiredis/hiredis.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include <speedo/base/clock.hpp>
+#include <speedo/base/thread_name.hpp>
+
+#include "base/log.hpp"
+#include "base/parse_number.hpp"
+#include "store/redis/sentinel_look_up.hpp"
+
+namespace speedo {
+namespace {
+
+constexpr std::chrono::milliseconds kWatchInterval{1000};
+// For a Sentinel to answer: one that does not must not hold up what the others say.
+constexpr std::chrono::milliseconds kSentinelPatience{500};
+// At the end a failover that is under way is waited for, which takes some seconds.
+constexpr std::chrono::milliseconds kFailoverPatience{10000}, kFailoverLook{50};
+
+RedisOptions quick(RedisOptions options) {
+  options.connect_timeout = std::min(options.connect_timeout, kSentinelPatience);
+  options.command_timeout = std::min(options.command_timeout, kSentinelPatience);
+  return options;
+}
+
+// Of an array of names and values.
+std::string_view value_of(const redisReply& reply, std::string_view name) {
+  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
+    if (text_of(*reply.element[i]) == name) return text_of(*reply.element[i + 1]);
+  }
+  return {};
+}
+
+// From the promotion on a Sentinel names the new primary.
+bool is_before_promotion(std::string_view failover_state) {
+  return !failover_state.empty() && failover_state != "none" && failover_state != "reconf_slaves" &&
+         failover_state != "update_config";
+}
+
+}  // namespace
+
+PrimaryWatch::PrimaryWatch(const RedisOptions& options, Take take)
+    : options_(quick(options)), take_(std::move(take)), sessions_(options.address.sentinels.size()) {
+  thread_ = std::thread([this] { run(); });
+}
+
+PrimaryWatch::~PrimaryWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void PrimaryWatch::run() {
+  name_thread("sentinels");
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kWatchInterval, [this] { return stopping_; })) {
+    lock.unlock();
+    {
+      const std::lock_guard asking(asking_);
+      ask_all();
+    }
+    lock.lock();
+  }
+}
+
+void PrimaryWatch::ask_at_end() {
+  const std::lock_guard asking(asking_);
+  if (std::exchange(has_ended_, true)) return;
+  const Instant end = steady_clock().now() + kFailoverPatience;
+  while (ask_all() && steady_clock().now() < end) std::this_thread::sleep_for(kFailoverLook);
+}
+
+// Whether one of them is about to replace the primary.
+bool PrimaryWatch::ask_all() {
+  std::optional<NamedPrimary> newest;
+  bool is_being_replaced = false;
+  for (std::size_t i = 0; i < sessions_.size(); ++i) {
+    auto named = ask(i);
+    if (!named) {
+      sessions_[i].reset();
+      continue;
+    }
+    is_being_replaced |= named->is_being_replaced;
+    if (!newest || named->epoch > newest->epoch) newest = std::move(named);
+  }
+  if (!newest) return false;
+  const std::string where = newest->host + ":" + std::to_string(newest->port);
+  if (!last_.empty() && last_ != where) {
+    SPEEDO_WARN("Sentinels name {} as the primary '{}', and no longer {}: going there", where,
+                options_.address.primary, last_);
+  }
+  last_ = where;
+  take_(*newest);
+  return is_being_replaced;
+}
+
+// Nothing: it does not say.
+std::optional<NamedPrimary> PrimaryWatch::ask(std::size_t sentinel) {
+  std::unique_ptr<RedisSession>& session = sessions_[sentinel];
+  if (!session) {
+    auto opened = open_sentinel(options_, options_.address.sentinels[sentinel], {});
+    if (!opened) return std::nullopt;
+    session = std::move(*opened);
+  }
+  const std::string& primary = options_.address.primary;
+  const auto where = session->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary});
+  if (!where || (*where)->elements != 2) return std::nullopt;
+  const auto facts = session->command({"SENTINEL", "MASTER", primary});
+  if (!facts) return std::nullopt;
+  const auto port = parse_number<int>(text_of(*(*where)->element[1]));
+  if (!port) return std::nullopt;
+  return NamedPrimary{
+      .by = options_.address.sentinels[sentinel],
+      .host = std::string(text_of(*(*where)->element[0])),
+      .port = *port,
+      .epoch = parse_number<std::uint64_t>(value_of(**facts, "config-epoch")).value_or(0),
+      .is_being_replaced = is_before_promotion(value_of(**facts, "failover-state"))};
+}
+
+}  // namespace speedo
