@@ -49,13 +49,29 @@ Result<std::vector<std::string>> hosts_of(const RedisAddress& at, const LookUp& 
   return hosts;
 }
 
+// What can be reached from an address of one's choice: its own kind.
+Result<void> leave_reachable(std::vector<std::string>& hosts, const RedisOptions& options) {
+  if (options.source.empty()) return {};
+  const auto is_of_six = [](const std::string& address) {
+    return address.find(':') != std::string::npos;
+  };
+  std::erase_if(hosts, [&](const std::string& each) {
+    return is_of_six(each) != is_of_six(options.source);
+  });
+  if (!hosts.empty()) return {};
+  return at_server({ErrorCode::kConfig, "connecting from " + options.source +
+                                            ": the server has no address of that kind: give "
+                                            "another one of it, or another --iface"},
+                   options.address);
+}
+
 // With the first of the host's addresses that accepts; with the error of the last, if none does.
 // One that is silent leaves their share of the time to those behind it.
 Result<int> connect_to_host(const RedisOptions& options, const RedisSession::Names& names) {
   const Instant end = steady_clock().now() + options.connect_timeout;
   const auto stop = [&] { return names.stop() || steady_clock().now() >= end; };
-  SPEEDO_ASSIGN(const std::vector<std::string> hosts,
-                hosts_of(options.address, names.look_up, stop));
+  SPEEDO_ASSIGN(std::vector<std::string> hosts, hosts_of(options.address, names.look_up, stop));
+  if (!hosts.empty()) SPEEDO_TRY(leave_reachable(hosts, options));
   Result<int> socket = at_server({ErrorCode::kUnavailable, "no address of this name can be used"},
                                  options.address);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
