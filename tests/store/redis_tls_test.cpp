@@ -92,6 +92,10 @@ TEST_CASE("a server that speaks no TLS, and one that speaks nothing else", "[red
   CHECK_THAT(clear.message, Catch::Contains("tls-port"));
   const Error sealed = refusal("redis://127.0.0.1:" + std::to_string(tls.port()), {});
   CHECK(sealed.code == ErrorCode::kUnavailable);
+  CHECK_THAT(sealed.message, Catch::Contains("write rediss://"));
+  const Error asked = refusal("redis://:secret@127.0.0.1:" + std::to_string(tls.port()), {});
+  CHECK(asked.code == ErrorCode::kUnavailable);
+  CHECK_THAT(asked.message, Catch::Contains("AUTH") && Catch::Contains("write rediss://"));
 }
 
 TEST_CASE("a connection by TLS is made again after the server was away", "[redis]") {

@@ -14,6 +14,12 @@ namespace {
 // How often a wait looks whether it is to stop.
 constexpr std::chrono::milliseconds kStopLook{50};
 
+bool is_network(int socket) {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 && family != AF_UNIX;
+}
+
 class ClearWire final : public RedisWire {
  public:
   explicit ClearWire(int socket) : RedisWire(socket) {}
@@ -21,8 +27,16 @@ class ClearWire final : public RedisWire {
     return send_now(socket(), bytes);
   }
   Result<std::size_t> receive(std::span<const iovec> into) override {
-    return receive_now(socket(), into);
+    auto received = receive_now(socket(), into);
+    if (received && *received > 0) has_answered_ = true;
+    if (received || has_answered_ || !is_network(socket())) return received;
+    return Error{received.error().code,
+                 received.error().message +
+                     ": if this is the server's port for TLS (tls-port), write rediss://"};
   }
+
+ private:
+  bool has_answered_ = false;
 };
 
 msghdr message_of(std::span<const iovec> vectors) {
