@@ -46,7 +46,9 @@ bool is_before_promotion(std::string_view failover_state) {
 }  // namespace
 
 PrimaryWatch::PrimaryWatch(const RedisOptions& options, Take take)
-    : options_(quick(options)), take_(std::move(take)), sessions_(options.address.sentinels.size()) {
+    : options_(quick(options)),
+      take_(std::move(take)),
+      sessions_(options.address.sentinels.size()) {
   thread_ = std::thread([this] { run(); });
 }
 
