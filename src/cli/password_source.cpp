@@ -57,23 +57,11 @@ Error too_long(const std::string& source) {
                                        " bytes: is this a password?"};
 }
 
-}  // namespace
-
-Result<Secret> checked_password(std::string_view text, const std::string& source) {
-  if (text.size() > Secret::kBytesMax - 2) return too_long(source);
-  SPEEDO_TRY(check_line(text, source));
-  return Secret(text);
+std::string password_file_name(const std::filesystem::path& path) {
+  return "the password file '" + path.string() + "'";
 }
 
-Result<Secret> read_password_file(const std::filesystem::path& path) {
-  const std::string name = "the password file '" + path.string() + "'";
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return cannot_read(name, errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) return cannot_read(name, errno);
-  if (is_open_to_others(status)) {
-    SPEEDO_WARN("{} can be read or changed by other users: chmod 600 {}", name, path.string());
-  }
+Result<Secret> password_in(const Descriptor& file, const std::string& name) {
   return Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
     SPEEDO_ASSIGN(const std::size_t size, read_into(file.get(), memory, name));
     std::string_view text(memory.data(), size);
@@ -84,6 +72,38 @@ Result<Secret> read_password_file(const std::filesystem::path& path) {
     SPEEDO_TRY(check_line(text, name));
     return text.size();
   });
+}
+
+// A pipe gives its password once.
+Result<Secret> read_again(const std::filesystem::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return cannot_read(password_file_name(path), errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return cannot_read(password_file_name(path), errno);
+  if (!S_ISREG(status.st_mode)) {
+    return Error{ErrorCode::kConfig, password_file_name(path) + " is no file"};
+  }
+  return password_in(file, password_file_name(path));
+}
+
+}  // namespace
+
+Result<Secret> checked_password(std::string_view text, const std::string& source) {
+  if (text.size() > Secret::kBytesMax - 2) return too_long(source);
+  SPEEDO_TRY(check_line(text, source));
+  return Secret(text);
+}
+
+Result<Secret> read_password_file(const std::filesystem::path& path) {
+  const std::string name = password_file_name(path);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return cannot_read(name, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return cannot_read(name, errno);
+  if (is_open_to_others(status)) {
+    SPEEDO_WARN("{} can be read or changed by other users: chmod 600 {}", name, path.string());
+  }
+  return password_in(file, name);
 }
 
 Result<RedisCredentials> redis_credentials(const std::string& password_file,
@@ -100,6 +120,7 @@ Result<RedisCredentials> redis_credentials(const std::string& password_file,
   }
   if (!password_file.empty()) {
     SPEEDO_ASSIGN(credentials.password, read_password_file(password_file));
+    credentials.renew = [path = password_file] { return read_again(path); };
     SPEEDO_INFO("Redis' password comes from '{}'", password_file);
   } else if (!environment.password.empty()) {
     credentials.password = environment.password;

@@ -20,7 +20,8 @@ Result<Secret> read_password_file(const std::filesystem::path& file);
 // or has control characters; the text is not repeated.
 Result<Secret> checked_password(std::string_view text, const std::string& source);
 
-// What opens Redis: the password of the file, if one is named, else the environment's, else the
+// What opens Redis: the password of the file, if one is named, which is then read anew for each
+// connection, else the environment's, else the
 // address's; the user of the environment, else the address's. Says which password is used, and
 // warns of one that was on the command line. Errors: those of read_password_file().
 Result<RedisCredentials> redis_credentials(const std::string& password_file,

@@ -120,4 +120,23 @@ TEST_CASE("A file's password comes before the environment's, and that before the
   CHECK_FALSE(redis_credentials(file.folder() / "none", secrets));
 }
 
+TEST_CASE("A password's file is read again; a pipe, and what is in no file, is not") {
+  const PasswordFile file("one\n");
+  ProcessSecrets secrets;
+  secrets.environment.password = Secret("of environment");
+  CHECK(redis_credentials("", secrets)->renew == nullptr);
+  const auto credentials = redis_credentials(file.path(), secrets);
+  REQUIRE((credentials && credentials->renew));
+  CHECK(credentials->renew()->reveal() == "one");
+  std::ofstream(file.path()) << "two\n";
+  CHECK(credentials->renew()->reveal() == "two");
+  CHECK(credentials->password.reveal() == "one");
+  std::ofstream(file.path()) << "";
+  CHECK_FALSE(credentials->renew());
+  std::filesystem::remove(file.path());
+  CHECK_FALSE(credentials->renew());
+  REQUIRE(::mkfifo(file.path().c_str(), 0600) == 0);
+  CHECK_FALSE(credentials->renew());
+}
+
 }  // namespace speedo

@@ -2,6 +2,7 @@
 
 #include "store/redis/redis_error.hpp"
 #include "store/store_under_test.hpp"
+#include "support/redis_ask.hpp"
 
 namespace speedo::test {
 namespace {
@@ -27,6 +28,38 @@ TEST_CASE("passwords and users of Redis", "[redis]") {
     REQUIRE_THAT(store.error().message, Catch::Contains("--redis-password-file") &&
                                             Catch::Contains(place) && !Catch::Contains("wrong"));
   }
+}
+
+TEST_CASE("a password that is changed while a store is open", "[redis]") {
+  RedisServer server({"one", false, ""});
+  const auto ask = [&](const std::string& words, const std::string& password) {
+    return ask_redis(server.port(), words, password);
+  };
+  Secret now("one");
+  bool is_readable = true;
+  RedisOptions options = quick_options("127.0.0.1:" + std::to_string(server.port()));
+  options.credentials.password = now;
+  options.credentials.renew = [&]() -> Result<Secret> {
+    if (!is_readable) return Error{ErrorCode::kNotFound, "it is being replaced"};
+    return now;
+  };
+  const auto store = open(options);
+  // The new one is there before the server knows it.
+  now = Secret("two");
+  REQUIRE(ask("CLIENT KILL TYPE normal", "one") != "0");
+  require(store->put_blob("a", "1"));
+  REQUIRE(ask("CONFIG SET requirepass two", "one") == "OK");
+  REQUIRE(ask("CLIENT KILL TYPE normal", "two") != "0");
+  require(store->put_blob("a", "2"));
+  is_readable = false;
+  REQUIRE(ask("CONFIG SET requirepass one", "two") == "OK");
+  REQUIRE(ask("CLIENT KILL TYPE normal", "one") != "0");
+  require(store->put_blob("a", "3"));
+  now = Secret("wrong");
+  is_readable = true;
+  REQUIRE(ask("CONFIG SET requirepass other", "one") == "OK");
+  REQUIRE(ask("CLIENT KILL TYPE normal", "other") != "0");
+  CHECK(code_of(store->put_blob("a", "4")) == ErrorCode::kRefused);
 }
 
 TEST_CASE("a password of any bytes", "[redis]") {

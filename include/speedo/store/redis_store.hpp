@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ struct RedisTlsFiles {
 struct RedisCredentials {
   std::string user;
   Secret password;
+  // The password as it is at present, for each connection; the other one is tried where this cannot
+  // be had, or is refused. Null: it does not change.
+  std::function<Result<Secret>()> renew = nullptr;
 };
 
 struct RedisOptions {

@@ -181,9 +181,22 @@ Result<std::unique_ptr<RedisSession>> RedisSession::connect(const RedisOptions& 
   return session;
 }
 
+// Passwords are changed in a file and on the server, one after the other: in between it is the one
+// of the start that may be right.
+Result<void> RedisSession::log_in() {
+  const RedisCredentials& given = options_.credentials;
+  const auto renewed = given.renew ? given.renew() : Result<Secret>(given.password);
+  const bool is_new = renewed && renewed->reveal() != given.password.reveal();
+  if (is_new) {
+    const auto done = authenticate(*wire_, {given.user, *renewed}, where_, {time_, stop_});
+    if (done || done.error().code != ErrorCode::kRefused) return done;
+  }
+  return authenticate(*wire_, given, where_, {time_, stop_});
+}
+
 Result<void> RedisSession::open(const std::optional<RedisClient>& stale) {
   const int db = options_.address.db;
-  SPEEDO_TRY(authenticate(*wire_, options_.credentials, where_, {time_, stop_}));
+  SPEEDO_TRY(log_in());
   if (db != 0) SPEEDO_TRY(command({"SELECT", std::to_string(db)}));
   SPEEDO_TRY(identify_server());
   SPEEDO_TRY(identify_client());

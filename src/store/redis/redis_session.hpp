@@ -82,6 +82,7 @@ class RedisSession {
  private:
   RedisSession(std::unique_ptr<RedisWire> wire, const RedisOptions& options);
   Result<void> open(const std::optional<RedisClient>& stale);
+  Result<void> log_in();
   Result<void> identify_server();
   Result<void> identify_data();
   Result<void> check_node();
