@@ -242,8 +242,8 @@ Result<StoreTerms> store_terms(const ClusterFlags& flags, const ProcessSecrets& 
     SPEEDO_ASSIGN(terms.credentials, redis_credentials(flags.redis_password_file, secrets));
   }
   SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
-  // Who waits for the store tries again, and looks for signals meanwhile.
-  if (flags.store_timeout_s > 0) terms.opening_attempts_max = 1;
+  // Who waits for the store tries again, and looks for signals meanwhile; who does not, ends.
+  terms.opening_attempts_max = 1;
   return terms;
 }
 

@@ -257,6 +257,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
                 redis_credentials(flags.redis_password_file, secrets));
   // The master has looked at whom it lets in.
   StoreTerms terms{.credentials = credentials, .tls = redis_tls, .may_be_open = true};
+  if (flags.store_timeout_s == 0) terms.opening_attempts_max = 1;
   SPEEDO_ASSIGN(terms.limit, traffic_limit(flags.max_rate));
   SPEEDO_ASSIGN(terms.source, source_of(flags));
   SPEEDO_ASSIGN(const ComputeOptions compute, compute_options(flags));

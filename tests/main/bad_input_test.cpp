@@ -207,6 +207,10 @@ TEST_CASE(
   expect_failure(place, {"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1",
                          "--store-timeout", "1"}, 69,
                  {"127.0.0.1:1", "redis-server"});
+  const Outcome at_once = place.run({"speedo-master", "--solver", solver, "--redis", "127.0.0.1:1",
+                                     "--store-timeout", "0"});
+  CHECK(at_once.exit_code == 69);
+  CHECK_THAT(at_once.errors, !Catch::Contains("attempts"));
   RedisServer redis({.password = "secret", .append_only = false, .extra = ""});
   const std::string where = "127.0.0.1:" + std::to_string(redis.port());
   expect_failure(place, {"speedo-master", "--solver", solver, "--redis", where}, 77, {where});

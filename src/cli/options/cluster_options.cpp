@@ -352,7 +352,8 @@ constexpr Option kClusterOptions[] = {
      .value = "600",
      .programs = kLasting,
      .group = kTimeOutsGroup,
-     .sentence = "Wait so long for a Redis that is out of reach, then end; 0: end at once"},
+     .sentence = "Wait so long for a Redis that is out of reach, then end; 0: end at once, in a "
+                 "job after attempts of some 5 s"},
     {.name = "grace-period",
      .type = seconds(1),
      .unit = "seconds",
