@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -24,6 +25,7 @@
 #include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 
+#include "base/bare_host.hpp"
 #include "base/descriptor.hpp"
 #include "gate/certificate.hpp"
 #include "gate/key_material.hpp"
@@ -237,14 +239,53 @@ bool is_address(const std::string& host) {
   return found;
 }
 
+// A part of a name between its dots.
+bool is_label(std::string_view label) {
+  constexpr std::size_t kLettersMax = 63;
+  const bool plain = std::ranges::all_of(label, [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
+  });
+  return plain && !label.empty() && label.size() <= kLettersMax && label.front() != '-';
+}
+
+// "*." in front stands for any one label. A name whose last label is a number would be taken for
+// an address by whoever calls it.
+bool is_host_name(std::string_view name) {
+  if (name.starts_with("*.")) name.remove_prefix(2);
+  std::string_view label;
+  do {
+    const std::size_t dot = name.find('.');
+    label = name.substr(0, dot);
+    if (!is_label(label)) return false;
+    name = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+    if (dot != std::string_view::npos && name.empty()) return false;
+  } while (!name.empty());
+  return label.find_first_not_of("0123456789") != std::string_view::npos;
+}
+
+// As it stands in a certificate; empty if it is none. An IPv6 address may be in brackets.
+std::string alternative_name(const std::string& host) {
+  const std::string bare = bare_host(host);
+  if (is_address(bare)) return "IP:" + bare;
+  return is_host_name(bare) ? "DNS:" + bare : std::string();
+}
+
 Result<std::string> alternative_names(const CertificateOrder& order) {
+  const bool is_called = order.is_server || order.role == GateRole::kMaster;
+  if (is_called && order.hosts.empty()) {
+    return usage_error("a certificate of a master or server needs a name or an address by which "
+                       "it is called (--names)");
+  }
   std::string names;
   if (!order.is_server) names = fmt::format("URI:{}{}", kRoleScheme, name_of(order.role));
   for (const std::string& host : order.hosts) {
-    const bool plain = !host.empty() && host.find_first_of(" ,;\t\n") == std::string::npos;
-    if (!plain) return usage_error("'" + host + "' is neither a name nor an address");
+    const std::string name = alternative_name(host);
+    if (name.empty()) {
+      return usage_error("'" + host + "' is neither a name nor an address: give host names of "
+                         "letters, digits, '-' and '.', or addresses, without a port");
+    }
     if (!names.empty()) names += ',';
-    names += fmt::format("{}:{}", is_address(host) ? "IP" : "DNS", host);
+    names += name;
   }
   return names;
 }

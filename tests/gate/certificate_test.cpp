@@ -190,6 +190,40 @@ TEST_CASE("a certificate that does not fit is named when it is loaded") {
   CHECK_FALSE(GateCredentials::load(mixed, GateRole::kWorker));
 }
 
+TEST_CASE("a master's certificate is for names and addresses that it can be called by, or none") {
+  const Office office;
+  const auto order = [&](const std::string& name, const std::vector<std::string>& hosts) {
+    return issue_certificate(office.folder.path(),
+                             {.name = name, .role = GateRole::kMaster, .hosts = hosts});
+  };
+  const std::vector<std::vector<std::string>> wrong{
+      {},           {""},        {"10.0.0.300"}, {"10.0.0"},        {"1:2"}, {"email:x@y"},
+      {"h\xc3\xb6st.example"}, {"a b"},        {"[10.0.0.1]"},    {"[]"},  {"head..org"},
+      {"-head"},    {".org"},    {"head_1/x"},   {"a.*.org"},       {"*"},   {"head", ""},
+      {std::string(64, 'a')},    {"fe80::1%eth0"}};
+  for (const auto& hosts : wrong) {
+    CAPTURE(hosts);
+    const auto made = order("wrong", hosts);
+    CHECK_FALSE(made);
+    if (made) break;
+    CHECK(made.error().code == ErrorCode::kUsage);
+    CHECK_FALSE(std::filesystem::exists(office.folder / "wrong.key"));
+  }
+  REQUIRE(order("right", {"[::1]", "fd77::7", "10.0.0.3", "head-7.example.org", "n0",
+                          "*.example.org", "node_7"}));
+  const std::unique_ptr<BIO, decltype(&::BIO_free_all)> file(
+      ::BIO_new_file((office.folder / "right.pem").c_str(), "r"), ::BIO_free_all);
+  const std::unique_ptr<X509, decltype(&::X509_free)> made(
+      ::PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr), ::X509_free);
+  REQUIRE(made);
+  for (const char* address : {"::1", "fd77::7", "10.0.0.3"}) {
+    CHECK(::X509_check_ip_asc(made.get(), address, 0) == 1);
+  }
+  for (const char* name : {"head-7.example.org", "n0", "any.example.org"}) {
+    CHECK(::X509_check_host(made.get(), name, 0, 0, nullptr) == 1);
+  }
+}
+
 TEST_CASE("a certificate whose time is over is refused by its owner and by its peer") {
   const Office office;
   office.issue({.name = "old", .days = 0});
