@@ -109,6 +109,10 @@ Result<HttpAddress> parse_http_address(const std::string& text) {
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpAddress& address, Answer answer) {
   init_library_once();
   auto running = std::make_unique<Running>();
+  if (address.host.find(':') != std::string::npos && mg_check_feature(MG_FEATURES_IPV6) == 0) {
+    return usage_error(fmt::format("--metrics-addr {}:{}: the CivetWeb of this build has no IPv6: "
+                                   "give an IPv4 address", bracketed(address.host), address.port));
+  }
   running->answer = std::move(answer);
   const std::string listen = fmt::format("{}:{}", bracketed(address.host), address.port);
   const char* options[] = {"listening_ports", listen.c_str(), "num_threads", kThreads,

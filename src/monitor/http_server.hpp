@@ -17,7 +17,7 @@ struct HttpAnswer {
   std::string body;
 };
 
-// "HOST:PORT", "[::1]:PORT", ":PORT" or "PORT" (all interfaces of this machine's own, 127.0.0.1).
+// "HOST:PORT", "[::1]:PORT", ":PORT" or "PORT" (of this machine's own, 127.0.0.1).
 // Port 0: any free one. Error: kUsage, naming the forms.
 struct HttpAddress {
   std::string host;
@@ -32,7 +32,8 @@ class HttpServer {
  public:
   // Nothing: there is no such page.
   using Answer = std::function<std::optional<HttpAnswer>(std::string_view path)>;
-  // Error: kUnavailable if it cannot listen there, saying why.
+  // Errors: kUnavailable if it cannot listen there, saying why; kUsage for an IPv6 address if the
+  // CivetWeb of this build has none.
   static Result<std::unique_ptr<HttpServer>> start(const HttpAddress& address, Answer answer);
   // Waits for answers under way.
   ~HttpServer();

@@ -123,6 +123,13 @@ TEST_CASE("A port in use is an error that says so") {
 TEST_CASE("Addresses are written in four ways") {
   const auto parsed = [](const char* text) {
     const auto address = parse_http_address(text);
+TEST_CASE("An IPv6 address is listened at, or refused for what it is") {
+  const auto server = HttpServer::start({"::1", 0}, answer);
+  if (server) return;
+  CHECK(server.error().code == ErrorCode::kUsage);
+  CHECK(server.error().message.find("no IPv6: give an IPv4 address") != std::string::npos);
+}
+
     return address ? address->host + " " + std::to_string(address->port) : "error";
   };
   CHECK(parsed("9464") == "127.0.0.1 9464");
