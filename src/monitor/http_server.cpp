@@ -51,8 +51,9 @@ int handle(mg_connection* connection, void* data) {
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; "
       "script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'\r\n"
-      "Connection: close\r\n\r\n",
-      found.status, reason_of(found.status), found.type, found.body.size());
+      "Connection: close\r\n{}\r\n",
+      found.status, reason_of(found.status), found.type, found.body.size(),
+      found.status == 405 ? "Allow: GET, HEAD\r\n" : "");
   mg_write(connection, head.data(), head.size());
   const bool is_head = std::string_view(request.request_method) == "HEAD";
   if (!is_head) mg_write(connection, found.body.data(), found.body.size());

@@ -40,7 +40,10 @@ TEST_CASE("Pages are served, and whatever else is asked is refused") {
   CHECK(test::http_get(port, "/other").status == 404);
   CHECK(test::http_get(port, "/../../etc/passwd").status >= 400);
   CHECK(test::http_get(port, "/broken").status == 500);
-  CHECK(test::http(port, "DELETE", "/page").status == 405);
+  const test::HttpReply other = test::http(port, "DELETE", "/page");
+  CHECK(other.status == 405);
+  CHECK(other.head.find("Allow: GET, HEAD") != std::string::npos);
+  CHECK(page.head.find("Allow:") == std::string::npos);
 }
 
 TEST_CASE("What is not HTTP harms nobody") {
