@@ -15,7 +15,7 @@ namespace {
 
 // More than the connections that idle clients hold open at once: each keeps a thread until its time
 // is over.
-constexpr const char* kThreads = "32";
+constexpr const char* kThreads = "64";
 constexpr const char* kRequestTimeoutMs = "2000";
 constexpr const char* kRequestBytesMax = "8192";
 
@@ -109,11 +109,11 @@ Result<HttpAddress> parse_http_address(const std::string& text) {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpAddress& address, Answer answer) {
   init_library_once();
-  auto running = std::make_unique<Running>();
   if (address.host.find(':') != std::string::npos && mg_check_feature(MG_FEATURES_IPV6) == 0) {
     return usage_error(fmt::format("--metrics-addr {}:{}: the CivetWeb of this build has no IPv6: "
                                    "give an IPv4 address", bracketed(address.host), address.port));
   }
+  auto running = std::make_unique<Running>();
   running->answer = std::move(answer);
   const std::string listen = fmt::format("{}:{}", bracketed(address.host), address.port);
   const char* options[] = {"listening_ports", listen.c_str(), "num_threads", kThreads,

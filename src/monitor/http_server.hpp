@@ -25,8 +25,10 @@ struct HttpAddress {
 };
 Result<HttpAddress> parse_http_address(const std::string& text);
 
-// Serves GET and HEAD to 32 clients at once; a request that takes longer than two seconds, is
-// longer than 8 KiB or is of another method is refused. Reads nothing from disk.
+// Serves GET and HEAD to 64 clients at once; a request that takes longer than two seconds, is
+// longer than 8 KiB or is of another method is refused. More clients wait for one of those to end,
+// so who holds that many connections open, again and again, keeps all others from an answer. Reads
+// nothing from disk.
 // Thread safety: `answer` is called from several threads at once.
 class HttpServer {
  public:
