@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <speedo/base/assert.hpp>
 #include <speedo/base/clock.hpp>
 #include <speedo/base/limits.hpp>
@@ -21,6 +23,16 @@
 
 namespace speedo {
 namespace {
+
+Result<void> check_announced(const MasterOptions& options) {
+  if (options.host.empty() && is_wildcard(options.bind)) return {};
+  const std::string& host = options.host.empty() ? options.bind : options.host;
+  if (is_announceable(host)) return {};
+  return usage_error(fmt::format("{} '{}' is nothing that workers could call: give a name or an "
+                                 "address of this machine, without a port, and none that stands "
+                                 "for every interface",
+                                 options.host.empty() ? "--bind" : "--host", host));
+}
 
 // The machine's own name is of no use to others: it often stands for the loopback there and here.
 std::string advertised_host(const MasterOptions& options) {
@@ -78,6 +90,7 @@ Result<MasterProgress> run_master(const MasterOptions& options, const MasterHook
 Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorSeen& seen) {
   const auto& [given, hooks, parts, open_store, guarded] = node;
   SPEEDO_ASSIGN(const MasterOptions options, complete(given));
+  SPEEDO_TRY(check_announced(options));
   // It outlives the system, whose last words go out through it.
   SPEEDO_ASSIGN(const std::unique_ptr<Gate> gate,
                 open_gate(GateRole::kMaster, guarded.files, guarded.warns));

@@ -13,6 +13,7 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "actors/node.hpp"
 #include "base/descriptor.hpp"
 #include "base/name_lookup.hpp"
 
@@ -81,6 +82,14 @@ std::string own_address(int family) {
 
 bool is_wildcard(const std::string& bind) {
   return bind.empty() || bind == "0.0.0.0" || bind == "::";
+}
+
+bool is_announceable(const std::string& host) {
+  const bool has_colon = host.find(':') != std::string::npos;
+  in6_addr unused{};
+  if (has_colon && ::inet_pton(AF_INET6, host.c_str(), &unused) != 1) return false;
+  const auto read_back = parse_address(speedo_address(host, kAnyPort));
+  return !is_wildcard(host) && read_back && read_back->host == host;
 }
 
 std::string reachable_address(const std::string& bind) {

@@ -13,6 +13,10 @@ bool is_wildcard(const std::string& bind);
 // Requires: is_wildcard(bind).
 std::string reachable_address(const std::string& bind);
 
+// Whether workers understand what speedo_address() makes of it: a name or an address and nothing
+// beside it, which does not stand for every interface.
+bool is_announceable(const std::string& host);
+
 // "speedo://HOST:PORT", an IPv6 address in brackets.
 std::string speedo_address(const std::string& host, unsigned port);
 

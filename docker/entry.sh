@@ -146,7 +146,11 @@ master() {
   [ $# -ge 2 ] || usage "\"master\" takes the master's address and the number of workers"
   is_address "$1" || usage "\"$1\" is no address of a master"
   is_count "$2" || usage "\"$2\" is no number of workers"
+  [[ ! $1 =~ ^(\[.*\]|[^:]*):[0-9]+$ ]] ||
+    usage "\"$1\" has a port, and the address alone is wanted: give the port with --port"
   local address=$1 workers=$2 bind
+  address=${address#\[}
+  address=${address%\]}
   shift 2
   find_secret
   if is_asked_for_help "$@"; then exec speedo-master "$@"; fi

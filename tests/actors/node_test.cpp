@@ -219,6 +219,32 @@ TEST_CASE("a port in use is named, with the remedy, and the store is left alone"
   CHECK(master.get());
 }
 
+TEST_CASE("an address is announced as workers take it, or refused before anybody is told") {
+  Cluster taken;
+  taken.options.host = "::1";
+  auto master = taken.start_master();
+  CHECK(taken.master_address().starts_with("speedo://[::1]:"));
+  taken.master_stop.set();
+  CHECK(master.get());
+  for (const char* host : {"host:99", "cafe:99", "10.0.0.1:7000", "http://x", "a b", "0.0.0.0",
+                           "::", "[::1]", "[10.0.0.1]", "[]", "user@host"}) {
+    CAPTURE(host);
+    Cluster cluster;
+    cluster.options.host = host;
+    cluster.options.session.max_iteration = 1000000;
+    cluster.hooks.on_listening = [&cluster](const std::string& told) {
+      CAPTURE(told);
+      CHECK(told.empty());
+      cluster.master_stop.set();
+    };
+    const auto refused = cluster.start_master().get();
+    if (refused) FAIL_CHECK("it was taken");
+    if (refused) continue;
+    CHECK(refused.error().code == ErrorCode::kUsage);
+    CHECK(refused.error().message.find(std::string("'") + host + "'") != std::string::npos);
+  }
+}
+
 // Other protocols, by accident. Bytes that are made to harm CAF's parser are another matter: they
 // can bring it down, see actors/README.md.
 TEST_CASE("another protocol on the port costs its sender the connection, and training goes on") {

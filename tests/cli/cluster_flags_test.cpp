@@ -67,6 +67,13 @@ TEST_CASE("SpeeDO's master flags are understood") {
   CHECK(flags.sleep_after_finish == "15");
 }
 
+TEST_CASE("--host and --bind take an IPv6 address in brackets as well") {
+  CHECK(accepted({"--host", "[::1]"}).host == "::1");
+  CHECK(bind_address(accepted({"--bind", "[fd77::1]", "--insecure"})) == "fd77::1");
+  CHECK(accepted({"--host", "10.0.0.1", "--insecure"}).host == "10.0.0.1");
+  CHECK(accepted({"--host", "[10.0.0.1]", "--insecure"}).host == "[10.0.0.1]");
+}
+
 TEST_CASE("--resume takes a value only behind an equals sign") {
   CHECK(accepted({}).resume.empty());
   CHECK(accepted({"--resume"}).resume == kResumeFromStore);

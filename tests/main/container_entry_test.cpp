@@ -74,6 +74,8 @@ TEST_CASE("Missing, swapped and unknown words show SpeeDO's usage") {
       {master, {"master"}, "takes the master's address and the number of workers"},
       {master, {"master", "10.0.0.1"}, "takes the master's address and the number of workers"},
       {master, {"master", "3", "10.0.0.1"}, "\"3\" is no address of a master"},
+      {master, {"master", "10.0.0.1:7000", "3"}, "\"10.0.0.1:7000\" has a port"},
+      {master, {"master", "[fd77::1]:7000", "3"}, "\"[fd77::1]:7000\" has a port"},
       {master, {"master", "10.0.0.1", "--sync"}, "\"--sync\" is no number of workers"},
       {master, {"master", "--sync", "10.0.0.1", "3"}, "\"--sync\" is no address"},
       {master, {"worker", "10.0.0.1", "10.0.0.2"}, "is for the image speedo-worker"},

@@ -8,6 +8,7 @@
 
 #include <speedo/store/redis_store.hpp>
 
+#include "base/bare_host.hpp"
 #include "base/network_interfaces.hpp"
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/shard_by.hpp"
@@ -57,6 +58,8 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("bind", flags.bind);
   values.get("port", flags.port);
   values.get("host", flags.host);
+  flags.bind = bare_host(flags.bind);
+  flags.host = bare_host(flags.host);
   values.get("insecure", flags.insecure);
   values.get("insecure-redis", flags.insecure_redis);
   flags.insecure_redis = flags.insecure_redis || flags.insecure;

@@ -1,3 +1,4 @@
+#include "base/bare_host.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
 #include "cli/password_source.hpp"
@@ -28,6 +29,8 @@ Result<int> doctor_command(const CommandLine& line) {
   SPEEDO_ASSIGN(examination.redis_tls, redis_tls_files(values));
   values.get("bind", listening.bind);
   values.get("host", listening.host);
+  listening.bind = bare_host(listening.bind);
+  listening.host = bare_host(listening.host);
   values.get("port", listening.port);
   values.get("json", examination.json);
   examination.state = state_flags(values);
