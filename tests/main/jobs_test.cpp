@@ -61,10 +61,11 @@ TEST_CASE("speedo jobs lists what a Redis has of jobs, and removes one of them a
   CHECK(one["state"] == "over");
   CHECK(one["iteration"] == 30);
   // Each parameter begins on a line of the cache.
-  CHECK(one["weight_bytes"].get<int>() >= 4 * (12 * 16 + 16 + 16 * 4 + 4));
+  CHECK(one["stored_bytes"].get<int>() >= 4 * (12 * 16 + 16 + 16 * 4 + 4));
   CHECK(one["keys"].get<int>() > 2);
   const Outcome table = place.run(listing(address, {}));
   CHECK(table.output.find("one.more") != std::string::npos);
+  CHECK(table.output.find("STORED") != std::string::npos);
 
   const Outcome none = place.run(listing(address, {"--remove", "on"}));
   CHECK(none.exit_code == 65);

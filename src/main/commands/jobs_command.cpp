@@ -60,7 +60,7 @@ void print_table(const std::vector<Row>& rows) {
   for (const Row& row : rows) width = std::max(width, row.job.name.size());
   std::string text =
       fmt::format("{:{}}  {:>8}  {:>9}  {:>10}  STATE\n", "JOB", width, "KEYS", "ITERATION",
-                  "WEIGHTS");
+                  "STORED");
   for (const Row& row : rows) {
     const auto& iteration = row.remains.iteration;
     const auto bytes = static_cast<std::int64_t>(row.remains.floats * sizeof(float));
@@ -78,7 +78,7 @@ void print_json(const std::vector<Row>& rows) {
     nlohmann::ordered_json job = {{"job", row.job.name},
                                   {"keys", row.job.keys},
                                   {"iteration", nullptr},
-                                  {"weight_bytes", row.remains.floats * sizeof(float)},
+                                  {"stored_bytes", row.remains.floats * sizeof(float)},
                                   {"state", state_of(row)}};
     if (row.remains.iteration) job["iteration"] = *row.remains.iteration;
     if (!row.fault.empty()) job["error"] = row.fault;
