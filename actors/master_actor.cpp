@@ -84,8 +84,9 @@ caf::behavior MasterActor::working() {
 
 void MasterActor::tick() {
   compat::send_after(this, kTickInterval, TickMessage{});
-  std::erase_if(status_answered_,
-                [&](const auto& each) { return now() - each.second >= kStatusPause; });
+  std::erase_if(askers_, [&](const auto& each) {
+    return now() - each.second.answered_at >= kAnswerTimeout;
+  });
   if (finished_at_) return end_when_alone();
   work_->watch(now(), [notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
     notify(event_of_watch(seen));
@@ -113,9 +114,13 @@ void MasterActor::report_status() {
 void MasterActor::answer_status(const StatusRequestMessage& message) {
   const auto asker = caf::actor_cast<caf::actor>(current_sender());
   if (!asker || !session_ || message.protocol != kProtocolVersion) return;
-  const auto [last, is_first] = status_answered_.try_emplace(asker.node(), now());
-  if (!is_first && now() - last->second < kStatusPause) return;
-  last->second = now();
+  const auto [last, is_first] = askers_.try_emplace(asker.node(), Asker{asker, now()});
+  if (!is_first && now() - last->second.answered_at < kStatusPause) return;
+  last->second = {asker, now()};
+  tell_status(asker);
+}
+
+void MasterActor::tell_status(const caf::actor& asker) {
   const StatusMessages answer = to_messages(session_->status());
   tell(this, asker, answer.job);
   for (const WorkerStatusMessage& row : answer.workers) tell(this, asker, row);
@@ -317,6 +322,10 @@ void MasterActor::execute(const master_command::Finish& command) {
   });
   report_progress();
   report_status();
+  // Their next question may find nobody.
+  if (!another_follows(failure_)) {
+    for (const auto& [node, asker] : askers_) tell_status(asker.actor);
+  }
   // Not at once: the events of this batch are still being handled.
   compat::send_after(this, std::chrono::milliseconds{0}, TickMessage{});
 }

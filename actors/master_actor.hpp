@@ -83,7 +83,14 @@ class MasterActor : public ActorBase {
   void report_progress();
   void report_status();
   void answer_status(const StatusRequestMessage& message);
+  void tell_status(const caf::actor& asker);
   void report_test(const MasterNotice& notice);
+
+  // Who watches the job, and when it was last told how it stands.
+  struct Asker {
+    caf::actor actor;
+    Instant answered_at;
+  };
 
   const MasterActorHooks hooks_;
   MasterSession* session_ = nullptr;
@@ -96,7 +103,7 @@ class MasterActor : public ActorBase {
   bool training_reported_ = false;
   Instant reachable_until_{0};
   std::optional<Instant> status_reported_at_;
-  std::map<caf::node_id, Instant> status_answered_;  // the latest
+  std::map<caf::node_id, Asker> askers_;  // of late
   std::optional<Instant> finished_at_;
   std::optional<Error> failure_;
 };

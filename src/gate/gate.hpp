@@ -76,6 +76,8 @@ class Gate {
   // only of a peer that says so twice.
   Result<GateCall> call(const std::string& host, std::uint16_t port, const std::atomic<bool>& stop,
                         const CallTools& tools = {});
+  // Whether this error of call() says that nobody listens there: no process, not a slow one.
+  static bool found_nobody(const Error& error);
 
   // Of all connections: a peer that was let in and says nothing for so long is given up, with a
   // line in the log; 0: none is. A process that was stopped meanwhile first hears what has come.

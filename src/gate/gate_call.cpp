@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kPollSlice{50};
 // Of one call: a refusal is believed the second time, as bytes may be changed on their way; and a
 // busy gate may have closed a connection to make room.
 constexpr int kAttemptsMax = 4;
+constexpr const char* kNobody = "nobody listens; is speedo-master running there?";
 
 struct CallTarget {
   const std::string& host;
@@ -57,7 +58,7 @@ Result<void> connect_socket(const CallTarget& target, int socket, const addrinfo
     ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &fault, &size);
   }
   if (fault == 0) return {};
-  if (fault == ECONNREFUSED) return target.error("nobody listens; is speedo-master running there?");
+  if (fault == ECONNREFUSED) return target.error(kNobody);
   return target.error(std::strerror(fault));
 }
 
@@ -136,6 +137,8 @@ Result<GateCall> Gate::call(const std::string& host, std::uint16_t port,
   }
   return last;
 }
+
+bool Gate::found_nobody(const Error& error) { return error.message.ends_with(kNobody); }
 
 // Gives CAF its end of a connection that was made.
 Result<GateCall> Gate::hand_over(std::unique_ptr<GateConnection> made) {

@@ -9,6 +9,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "actors/wire.hpp"
+#include "train/status_messages.hpp"
 
 #include "master_under_test.hpp"
 
@@ -140,6 +141,28 @@ TEST_CASE("who asks how the job stands without end is answered from time to time
     master.quiet.pass(kStatusPause);
     CHECK(answers(100) == 1);
   }
+}
+
+TEST_CASE("who has asked of late how the job stands hears of its end unasked") {
+  Master master;
+  master.begin();
+  test::Peer asker(master.quiet), earlier(master.quiet);
+  earlier.tell(master.actor, StatusRequestMessage{});
+  REQUIRE(earlier.take<JobStatusMessage>());
+  master.quiet.pass(2 * kAnswerTimeout);
+  asker.tell(master.actor, StatusRequestMessage{});
+  REQUIRE(asker.take<JobStatusMessage>());
+  master.stop = "enough";
+  REQUIRE(master.ends());
+  const auto last = asker.take<JobStatusMessage>();
+  REQUIRE(last);
+  StatusAssembly assembly;
+  assembly.begin(*last);
+  const auto status = assembly.take();
+  REQUIRE(status);
+  CHECK(status->over);
+  CHECK_FALSE(asker.take<JobStatusMessage>());
+  CHECK_FALSE(earlier.take<JobStatusMessage>());
 }
 
 TEST_CASE("messages of somebody who never said hello change nothing") {

@@ -49,7 +49,12 @@ TEST_CASE("Whoever asks a master is told of its workers, and disturbs nothing") 
   cluster.master_stop.set();
   CHECK(master.get());
   CHECK(workers.get());
-  const auto gone = client.ask();
+  // Its last word comes unasked, if it does; behind that is nobody.
+  auto gone = client.ask();
+  if (gone) {
+    CHECK(gone->over);
+    gone = client.ask();
+  }
   REQUIRE_FALSE(gone);
   CHECK(gone.error().code == ErrorCode::kUnavailable);
 }

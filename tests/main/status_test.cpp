@@ -11,6 +11,7 @@
 #include "main/command_support.hpp"
 #include "support/free_port.hpp"
 #include "support/http_get.hpp"
+#include "support/redis_server.hpp"
 
 namespace speedo::test {
 namespace {
@@ -98,9 +99,43 @@ TEST_CASE("status shows a job, and --watch a worker that dies and returns") {
   // The end of the job ends the watching.
   job.cluster.signal(SIGTERM);
   CHECK(Context::finish(job.cluster).exit_code == 0);
-  watch.signal(SIGINT);
-  CHECK(Context::finish(watch).exit_code == 0);
+  const Outcome seen = Context::finish(watch);
+  CHECK(seen.exit_code == 0);
+  const std::size_t last = seen.output.rfind('\n', seen.output.size() - 2);
+  CHECK(json::parse(seen.output.substr(last + 1))["state"] == "over");
   CHECK(job.cluster.errors().find("% backward") != std::string::npos);
+}
+
+TEST_CASE("--watch of a master that dies ends, saying what was last seen") {
+  Context place;
+  RedisServer redis;
+  const std::string token = place.file("token");
+  REQUIRE(place.run({"speedo", "token", "create", token}).exit_code == 0);
+  Process master = place.start({"speedo-master", "--solver", place.write_solver("max_iter: 77"),
+                                "--redis", redis.tcp_uri(), "--token-file", token});
+  REQUIRE(master.says("Add workers with: "));
+  std::string address = said(master, "speedo-worker --master ");
+  address = address.substr(0, address.find(' '));
+  const std::vector<std::string> watch{"speedo",  "status",       "--master", address,
+                                       "--watch", "--token-file", token};
+  std::vector<std::string> with_json = watch;
+  with_json.emplace_back("--json");
+  Process text = place.start(watch), lines = place.start(with_json);
+  for (const Process* each : {&text, &lines}) {
+    for (int i = 0; i < 600 && each->output().empty(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    REQUIRE_FALSE(each->output().empty());
+  }
+  master.signal(SIGKILL);
+  CHECK(master.wait());
+  for (Process* each : {&text, &lines}) {
+    const Outcome outcome = Context::finish(*each);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 69);
+    CHECK(outcome.error_line().find("last seen at iteration 0 of 77") != std::string::npos);
+    CHECK(outcome.error_line().find(address.substr(address.find("//") + 2)) != std::string::npos);
+  }
 }
 
 TEST_CASE("A master serves its page, figures and health, and a trace has every process in it") {

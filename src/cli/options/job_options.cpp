@@ -214,7 +214,8 @@ constexpr Option kJobOptions[] = {
      .programs = {Program::kMaster, Program::kLaunch},
      .group = kStartGroup,
      .sentence = "What the store has; --resume=auto: this training's newest valid checkpoint in "
-                 "store and files, or a new start; --resume=FILE.speedo: that one"},
+                 "store and files, or a new start; --resume=FILE.speedo: that one. Workers wait "
+                 "for it at the --port of the master before"},
     {.name = "resume",
      .type = optional_text("[=auto|=FILE]", "store"),
      .programs = {Program::kRun, Program::kTrain},
