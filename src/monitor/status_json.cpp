@@ -75,6 +75,7 @@ std::string status_json(const JobStatus& status) {
                  {"contributions", progress.contributions},
                  {"rejected", progress.rejected},
                  {"discarded", progress.discarded},
+                 {"ignored", progress.ignored},
                  {"samples", progress.samples},
                  {"skipped_records", progress.read_faults.skipped_records},
                  {"parser_deaths", progress.read_faults.parser_deaths},

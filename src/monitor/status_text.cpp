@@ -118,6 +118,7 @@ std::vector<std::string> head_lines(const JobStatus& status) {
   }
   if (progress.discarded > 0) second += fmt::format("  dropped {}", progress.discarded);
   if (progress.rejected > 0) second += fmt::format("  rejected {}", progress.rejected);
+  if (progress.ignored > 0) second += fmt::format("  late {}", progress.ignored);
   const ReadFaults& faults = progress.read_faults;
   if (faults.skipped_records > 0) second += fmt::format("  bad records {}", faults.skipped_records);
   if (faults.parser_deaths > 0) second += fmt::format("  parsers ended {}", faults.parser_deaths);

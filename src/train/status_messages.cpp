@@ -43,6 +43,7 @@ JobStatusMessage job_message(const JobStatus& status) {
   message.contributions = progress.contributions;
   message.rejected = progress.rejected;
   message.discarded = progress.discarded;
+  message.ignored = progress.ignored;
   message.samples = progress.samples;
   message.term = progress.term;
   message.workers_alive = progress.workers_alive;
@@ -78,6 +79,7 @@ JobStatus job_of(const JobStatusMessage& message) {
   progress.contributions = message.contributions;
   progress.rejected = message.rejected;
   progress.discarded = message.discarded;
+  progress.ignored = message.ignored;
   progress.samples = message.samples;
   progress.term = message.term;
   progress.workers_alive = message.workers_alive;

@@ -23,6 +23,7 @@ inline JobStatus some_status() {
   progress.contributions = 1000;
   progress.discarded = 3;
   progress.rejected = 2;
+  progress.ignored = 9;
   progress.samples = 64000;
   progress.staleness_sum = 250.0;
   progress.last_loss = 0.25F;

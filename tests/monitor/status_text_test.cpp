@@ -51,6 +51,7 @@ TEST_CASE("Eighty columns show each worker's figures, a wide terminal its phases
   CHECK(wide.find("12MiB") != std::string::npos);
   CHECK(wide.find("b/1/0 has been gone for 1:23: its connection broke") != std::string::npos);
   CHECK(wide.find("staleness 0.25") != std::string::npos);
+  CHECK(wide.find("dropped 3  rejected 2  late 9") != std::string::npos);
   CHECK(wide.find("bad records 7  parsers ended 4") != std::string::npos);
   CHECK(wide.find("ETA 0:50") != std::string::npos);
   CHECK(wide.find('\x1b') == std::string::npos);
@@ -88,6 +89,7 @@ TEST_CASE("The JSON of a status has every figure, null where nothing is known") 
   const auto object = nlohmann::json::parse(status_json(test::some_status()));
   CHECK(object["state"] == "training");
   CHECK(object["iteration"] == 500);
+  CHECK(object["ignored"] == 9);
   CHECK(object["loss"] == 0.25);
   CHECK(object["test_loss"].is_null());
   CHECK(object["seconds_left"] == 50.0);

@@ -46,6 +46,7 @@ JobStatus some_status() {
   status.progress.accuracy = 0.75F;
   status.progress.staleness_sum = 33.0;
   status.progress.stage = 1;
+  status.progress.ignored = 6;
   status.progress.read_faults = {4, 5};
   status.progress.training = true;
   status.workers = {some_worker(0), some_worker(1)};
@@ -85,6 +86,7 @@ TEST_CASE("A status arrives as it was, once all its rows are there") {
   CHECK(arrived->progress.accuracy == 0.75F);
   CHECK_FALSE(arrived->progress.test_loss);
   CHECK(arrived->progress.staleness_sum == 33.0);
+  CHECK(arrived->progress.ignored == 6);
   CHECK(arrived->progress.read_faults == ReadFaults{4, 5});
   CHECK(arrived->progress.training);
   CHECK_FALSE(arrived->progress.paused);

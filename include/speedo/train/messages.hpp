@@ -17,7 +17,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 12;
+inline constexpr std::uint32_t kProtocolVersion = 13;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;
@@ -209,7 +209,7 @@ struct JobStatusMessage {
   std::string job, training, schedule;
   std::uint64_t flags = 0;           // see status_messages.cpp, as for the rest
   std::uint64_t iteration = 0, max_iteration = 0, merges = 0, contributions = 0;
-  std::uint64_t rejected = 0, discarded = 0, samples = 0, term = 0;
+  std::uint64_t rejected = 0, discarded = 0, ignored = 0, samples = 0, term = 0;
   std::uint64_t workers_alive = 0, workers_min = 0, stage = 0, stages = 0, uptime_ms = 0;
   std::uint32_t loss_bits = 0, accuracy_bits = 0, test_loss_bits = 0;  // of floats; NaN: unknown
   std::uint64_t staleness_sum_bits = 0;
@@ -218,8 +218,8 @@ struct JobStatusMessage {
   std::uint64_t rows = 0;            // WorkerStatusMessages that follow
   auto fields() {
     return std::tie(job, training, schedule, flags, iteration, max_iteration, merges,
-                    contributions, rejected, discarded, samples, term, workers_alive, workers_min,
-                    stage, stages, uptime_ms, loss_bits, accuracy_bits, test_loss_bits,
+                    contributions, rejected, discarded, ignored, samples, term, workers_alive,
+                    workers_min, stage, stages, uptime_ms, loss_bits, accuracy_bits, test_loss_bits,
                     staleness_sum_bits, merges_rate_bits, images_rate_bits,
                     read_faults.skipped_records, read_faults.parser_deaths, rows);
   }
