@@ -203,6 +203,35 @@ TEST_CASE("a fused activation is applied before the output is stored") {
   require_forward(1e-6, shape, Arrays(shape));
 }
 
+// Where a fused product ends in cuBLASLt's ReLU, which says nothing about NaN.
+bool is_product_on_gpu(const ConvolutionShape& shape) {
+  const bool is_gpu = test::kernel_choice().gpu || test::kernel_choice().gpu_double;
+  return is_gpu && product_of(shape.kernel) == 1;
+}
+
+TEST_CASE("a fused ReLU of NaN is NaN") {
+  auto shapes = blocked_shapes();
+  for (const ConvolutionShape& each : winograd_shapes()) shapes.push_back(each);
+  ConvolutionShape shape = GENERATE_COPY(from_range(shapes));
+  if (is_product_on_gpu(shape)) return;
+  shape.activation = UnaryOp{UnaryKind::kRelu, GENERATE(0.0F, 0.125F)};
+  const auto kind = GENERATE(LayoutKind::kPlain, LayoutKind::kBlocked16, LayoutKind::kChannelsLast);
+  shape.src_layout = layout_of(kind, shape.channels);
+  shape.dst_layout = layout_of(kind, shape.outputs);
+  CAPTURE(shape.channels, shape.outputs, shape.kernel, shape.dst_layout.block);
+  Arrays arrays(shape);
+  arrays.bias.front() = NAN;
+  require_conforming(0.0, [&](Workbench& bench) {
+    float* dst = bench.blank(arrays.dst_count);
+    auto made = bench.backend().make_convolution(shape);
+    REQUIRE(made.has_value());
+    (*made)->forward(bench.put(arrays.src), bench.put(arrays.weights), bench.put(arrays.bias), dst);
+    std::vector<float> is_nan;
+    for (const float value : bench.get(dst, arrays.dst_count)) is_nan.push_back(std::isnan(value));
+    return is_nan;
+  });
+}
+
 TEST_CASE("Winograd's method stays within half the golden tolerance") {
   ConvolutionShape shape = GENERATE(from_range(winograd_shapes()));
   shape.src_layout = shape.dst_layout = Layout{16};

@@ -94,7 +94,8 @@ class OneDnnKernels final : public ConvolutionKernels {
       pass.kernels->run(
           thread, run.samples,
           {at_src(src, run), nullptr, bias + part * pass.part.outputs, to, scratch_.block(thread)});
-      if (shape_.activation && !onednn::is_post_op(shape_.activation)) {
+      // Not oneDNN's: its ReLU gives 0 for NaN. What the kernel has written is still in the cache.
+      if (shape_.activation) {
         map(*shape_.activation, run.samples * slice(pass, run, part).floats, to, to);
       }
       put_back(pass, run, part, to, dst);

@@ -115,22 +115,13 @@ ConvolutionTask forward_task(const ConvolutionShape& shape, PassPlan plan, DataT
   return make_task(shape, plan, tags, nullptr);
 }
 
-dnnl::primitive_attr make_attributes(const ConvolutionShape& shape, ConvolutionPass pass) {
+dnnl::primitive_attr make_attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (pass == ConvolutionPass::kForward && is_post_op(shape.activation)) {
-    dnnl::post_ops relu;
-    append_relu(relu, shape.activation->a);
-    attributes.set_post_ops(relu);
-  }
   return attributes;
 }
 
 }  // namespace
-
-bool is_post_op(const std::optional<UnaryOp>& activation) {
-  return activation && activation->kind == UnaryKind::kRelu;
-}
 
 std::string PassDescription::implementation() const { return primitive.impl_info_str(); }
 
@@ -156,7 +147,7 @@ std::optional<PassDescription> describe(const ConvolutionShape& shape, const Pas
   try {
     thread_stream();
     const ConvolutionTask task = make_task(shape, plan, tags, weights);
-    const dnnl::primitive_attr attributes = make_attributes(shape, plan.pass);
+    const dnnl::primitive_attr attributes = make_attributes();
     if (plan.pass == ConvolutionPass::kForward) {
       made.primitive = describe_forward(task, attributes, cpu_engine());
     } else {

@@ -35,9 +35,6 @@ StoredOperands stored_operands(const ConvolutionShape& shape, std::int64_t sampl
 // The weights of a part of the outputs or channels, as they lie among those of the whole.
 dnnl::memory::desc weights_within(const ConvolutionShape& whole, const ConvolutionShape& part);
 
-// Whether a kernel applies the activation itself; others are for what it has made.
-bool is_post_op(const std::optional<UnaryOp>& activation);
-
 // `weights`: the order that the kernel's weights must have; null lets oneDNN choose. Nothing if
 // oneDNN cannot do it, only by its reference loops or im2col, or by a kernel that errs.
 std::optional<PassDescription> describe(const ConvolutionShape& shape, const PassPlan& plan,

@@ -114,12 +114,4 @@ dnnl::memory::dims dims_of(const dnnl::memory::desc& description) {
 #endif
 }
 
-void append_relu(dnnl::post_ops& operations, float negative_slope) {
-#if DNNL_VERSION_MAJOR >= 3
-  operations.append_eltwise(dnnl::algorithm::eltwise_relu, negative_slope, 0.0F);
-#else
-  operations.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, negative_slope, 0.0F);
-#endif
-}
-
 }  // namespace speedo::cpu::onednn

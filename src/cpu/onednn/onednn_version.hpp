@@ -29,6 +29,4 @@ dnnl::primitive_desc_base describe_backward_weights(const ConvolutionTask& task,
 
 dnnl::memory::dims dims_of(const dnnl::memory::desc& description);
 
-void append_relu(dnnl::post_ops& operations, float negative_slope);
-
 }  // namespace speedo::cpu::onednn
