@@ -1,6 +1,7 @@
 // Convolutions by cuDNN: what it is told against the reference backend, choices, memory.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -295,6 +296,24 @@ TEST_CASE("bias and ReLU go in one pass where cuDNN can do it, and in two where 
   require_passes(bench, shape, has_bias);
   CHECK(bench.cudnn().fused() == (shape.groups == 1 && has_bias ? 1 : 0));
   CHECK(bench.cudnn().passes() == 1);
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("cuDNN's fused ReLU of NaN is NaN") {
+  ConvolutionShape shape = small_shape();
+  shape.activation = UnaryOp{UnaryKind::kRelu};
+  shape.trains = false;
+  ConvolutionArrays arrays(shape);
+  arrays.bias.front() = std::numeric_limits<float>::quiet_NaN();
+  LibraryBench bench;
+  const std::vector<float> dst = library_passes(bench, shape, arrays, true).dst;
+  CHECK(bench.cudnn().fused() == 1);
+  const std::vector<float> expected = reference_passes(shape, arrays, true).dst;
+  REQUIRE(dst.size() == expected.size());
+  for (std::size_t i = 0; i < dst.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::isnan(dst[i]) == std::isnan(expected[i]));
+  }
   CHECK(bench.violations().empty());
 }
 

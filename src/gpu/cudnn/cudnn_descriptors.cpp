@@ -101,7 +101,7 @@ Result<void> CudnnDescriptors::describe(const ConvolutionShape& shape, const Dnn
   SPEEDO_TRY(describe_windows(shape));
   SPEEDO_TRY(cudnn_said(dnn_, "cudnnCreateActivationDescriptor", dnn_.create_activation(&relu)));
   return cudnn_said(dnn_, "cudnnSetActivationDescriptor",
-                    dnn_.set_activation(relu, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0));
+                    dnn_.set_activation(relu, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
 }
 
 Result<void> CudnnDescriptors::set_math(cudnnMathType_t math) {

@@ -1,6 +1,7 @@
 #include "support/gpu/cudnn_double.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -85,7 +86,12 @@ constexpr auto forward = [](
       });
 };
 
-void rectify(const CudnnProblem& all, const float* bias, float* dst) {
+float rectified(float value, bool keeps_nan) {
+  if (std::isnan(value) && !keeps_nan) return 0.0F;
+  return value < 0.0F ? 0.0F : value;
+}
+
+void rectify(const CudnnProblem& all, const float* bias, bool keeps_nan, float* dst) {
   const std::int64_t channels = all.dst.dims[1];
   CudnnTensor plane = all.dst;
   for (int n = 0; n < all.dst.dims[0]; ++n) {
@@ -100,7 +106,7 @@ void rectify(const CudnnProblem& all, const float* bias, float* dst) {
           at += rest % plane.dims[i] * plane.strides[i];
           rest /= plane.dims[i];
         }
-        dst[at] = std::max(0.0F, dst[at] + bias[c]);
+        dst[at] = rectified(dst[at] + bias[c], keeps_nan);
       }
     }
   }
@@ -119,9 +125,9 @@ constexpr auto forward_with_activation = [](
   CudnnDouble::State& state = cudnn();
   const CudnnDouble::State::Names names{handle, src_name, weights_name, windows, dst_name};
   const auto all = state.problem_of(names);
-  const auto* const mode = state.activations.find(activation, "activation");
+  const auto* const relu = state.activations.find(activation, "activation");
   const CudnnTensor* const offsets = state.tensors.find(bias_name, "bias");
-  if (!all || mode == nullptr || *mode != CUDNN_ACTIVATION_RELU || offsets == nullptr ||
+  if (!all || relu == nullptr || relu->mode != CUDNN_ACTIVATION_RELU || offsets == nullptr ||
       number(beta) != 0.0 || z_name != dst_name) {
     return CUDNN_STATUS_BAD_PARAM;
   }
@@ -135,6 +141,7 @@ constexpr auto forward_with_activation = [](
     return CUDNN_STATUS_NOT_SUPPORTED;
   }
   ++state.fused;
+  const bool keeps_nan = relu->keeps_nan;
   return state.queue(names, {ConvolutionPass::kForward, algorithm},
                      {{src, all->src.extent()},
                       {weights, all->weight_count()},
@@ -142,7 +149,8 @@ constexpr auto forward_with_activation = [](
                       {dst, all->dst.extent()}},
                      {work, work_bytes}, [=](const CudnnProblem& problem) {
                        convolve(problem, src, weights, scale, 0.0, dst);
-                       rectify(problem, static_cast<const float*>(bias), static_cast<float*>(dst));
+                       rectify(problem, static_cast<const float*>(bias), keeps_nan,
+                               static_cast<float*>(dst));
                      });
 };
 
@@ -223,10 +231,10 @@ void fill_descriptors(gpu::CudnnFunctions& table) {
     return CUDNN_STATUS_SUCCESS;
   };
   table.set_activation = [](cudnnActivationDescriptor_t handle, cudnnActivationMode_t mode,
-                            cudnnNanPropagation_t, double) {
+                            cudnnNanPropagation_t nan, double) {
     auto* const found = cudnn().activations.find(handle, "cudnnSetActivationDescriptor");
     if (found == nullptr) return CUDNN_STATUS_BAD_PARAM;
-    *found = mode;
+    *found = {mode, nan == CUDNN_PROPAGATE_NAN};
     return CUDNN_STATUS_SUCCESS;
   };
   table.destroy_activation = [](cudnnActivationDescriptor_t handle) {

@@ -28,6 +28,11 @@ struct CudnnTask {
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
 };
 
+struct CudnnActivation {
+  cudnnActivationMode_t mode = CUDNN_ACTIVATION_IDENTITY;
+  bool keeps_nan = false;
+};
+
 // What one of the algorithms of a pass takes and gives; nothing: the shape does not have it.
 struct CudnnMethod {
   std::size_t bytes = 0;
@@ -222,8 +227,8 @@ class CudnnDouble::State {
   HandleSet<cudnnTensorDescriptor_t, CudnnTensor> tensors{driver.log(), "tensor descriptor"};
   HandleSet<cudnnFilterDescriptor_t, CudnnFilter> filters{driver.log(), "filter descriptor"};
   HandleSet<cudnnConvolutionDescriptor_t, CudnnTask> tasks{driver.log(), "windows descriptor"};
-  HandleSet<cudnnActivationDescriptor_t, cudnnActivationMode_t> activations{
-      driver.log(), "activation descriptor"};
+  HandleSet<cudnnActivationDescriptor_t, CudnnActivation> activations{driver.log(),
+                                                                      "activation descriptor"};
   std::int64_t rankings = 0, trials = 0, passes = 0, fused = 0;
   std::size_t work_bytes_max = 0;
   float grouped_slowness = 1.0F;
