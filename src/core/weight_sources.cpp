@@ -1,6 +1,8 @@
 #include "core/weight_sources.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,7 +13,7 @@ namespace speedo {
 
 namespace {
 
-// So many names of layers stand in a message.
+// So many names of layers, or parameters, stand in a message.
 constexpr std::size_t kNamesShown = 8;
 
 std::string list(const std::vector<std::string>& names) {
@@ -32,7 +34,30 @@ std::vector<std::string> owners(const Net& net) {
   return names;
 }
 
+bool holds_only_finite(const caffe::BlobProto& blob) {
+  const auto is_finite = [](auto value) { return std::isfinite(static_cast<float>(value)); };
+  return std::all_of(blob.data().begin(), blob.data().end(), is_finite) &&
+         std::all_of(blob.double_data().begin(), blob.double_data().end(), is_finite);
+}
+
 }  // namespace
+
+void warn_if_not_finite(const std::string& file, const caffe::NetParameter& weights,
+                        const Net& net) {
+  std::set<std::pair<std::string, int>> wanted;
+  for (const ParameterSlot& slot : net.layout().slots()) wanted.emplace(slot.layer, slot.index);
+  std::vector<std::string> found;
+  for (const caffe::LayerParameter& layer : weights.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      if (!wanted.contains({layer.name(), i}) || holds_only_finite(layer.blobs(i))) continue;
+      found.push_back(fmt::format("{} (parameter {})", layer.name(), i));
+    }
+  }
+  if (found.empty()) return;
+  SPEEDO_WARN("'{}' has values that are NaN or infinite for {}: what is computed with them means "
+              "nothing; take weights from before",
+              file, list(found));
+}
 
 Result<void> WeightSources::copy(const std::string& file, const caffe::NetParameter& weights,
                                  Net& net) {
@@ -40,7 +65,9 @@ Result<void> WeightSources::copy(const std::string& file, const caffe::NetParame
   for (const caffe::LayerParameter& layer : weights.layer()) {
     if (layer.blobs_size() > 0) layers_.insert(layer.name());
   }
-  return net.copy_weights_from(weights);
+  SPEEDO_TRY(net.copy_weights_from(weights));
+  warn_if_not_finite(file, weights, net);
+  return {};
 }
 
 Result<void> WeightSources::check(const Net& net, bool may_be_none) const {

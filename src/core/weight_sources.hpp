@@ -14,7 +14,8 @@ namespace speedo {
 // wrong name, or a wrong file, changes nothing and is no error by itself.
 class WeightSources {
  public:
-  // `file`: how the user named it. Copies its weights into `net`. Errors: as copy_weights_from().
+  // `file`: how the user named it. Copies its weights into `net`, and warns of those that are not
+  // finite. Errors: as copy_weights_from().
   Result<void> copy(const std::string& file, const caffe::NetParameter& weights, Net& net);
 
   // After the last file. Warns of the layers that stay as their fillers made them. Error kMismatch,
@@ -25,5 +26,9 @@ class WeightSources {
   std::set<std::string> layers_;  // that have values in any of the files
   std::string files_;
 };
+
+// Warns, once, if `file` gives parameters of `net` values that are NaN or infinite.
+void warn_if_not_finite(const std::string& file, const caffe::NetParameter& weights,
+                        const Net& net);
 
 }  // namespace speedo

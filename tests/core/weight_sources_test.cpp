@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <string>
 
 #include <speedo/base/file.hpp>
@@ -90,6 +91,26 @@ TEST_CASE("Several files may each give a part", "[weights]") {
   REQUIRE(sources.copy("b.caffemodel", second, *net));
   REQUIRE(sources.check(*net, false));
   CHECK_FALSE(log.warns());
+}
+
+TEST_CASE("Weights that are not finite are named in one warning", "[weights]") {
+  const auto net = make_net(kInputOfFour + product("a", "in") + product("b", "a"));
+  caffe::NetParameter weights =
+      weights_of(kInputOfFour + product("a", "in") + product("b", "a") + product("gone", "b"));
+  const auto blob = [&](int layer, int number) {
+    return weights.mutable_layer(layer)->mutable_blobs(number);
+  };
+  blob(3, 0)->set_data(0, NAN);
+  const LogCapture log;
+  WeightSources sources;
+  REQUIRE(sources.copy("x.caffemodel", weights, *net));
+  CHECK_FALSE(contains(log.text(), "NaN"));
+  blob(1, 0)->set_data(1, NAN);
+  blob(2, 1)->set_data(0, -INFINITY);
+  REQUIRE(sources.copy("x.caffemodel", weights, *net));
+  CHECK(contains(log.text(),
+                 "] 'x.caffemodel' has values that are NaN or infinite for a (parameter 0), "
+                 "b (parameter 1): "));
 }
 
 TEST_CASE("Weights of another net are an error, or a warning to who trains", "[weights]") {

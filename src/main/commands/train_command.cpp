@@ -100,6 +100,7 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
     SPEEDO_TRY(check_state_type(flags.snapshot, message.type()));
     SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
     SPEEDO_TRY(solver.restore(state.state, state.model));
+    warn_if_not_finite(flags.snapshot, state.model, solver.net());
     return TrainingId{};
   }
   const std::vector<std::string> files =
