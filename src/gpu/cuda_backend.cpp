@@ -28,6 +28,12 @@ gpu::Arithmetic arithmetic_of(GpuPrecision precision) {
 
 }  // namespace
 
+Result<void> check_gpu_libraries() {
+  SPEEDO_TRY(gpu::load_cublas_lt());
+  SPEEDO_TRY(gpu::load_cudnn());
+  return {};
+}
+
 Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions& options) {
   gpu::GpuParts parts;
   SPEEDO_ASSIGN(parts.driver, gpu::make_cuda_driver(options.index, options.on_fault));

@@ -5,8 +5,11 @@
 namespace speedo {
 
 Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions&) {
-  auto devices = gpu_devices();
-  if (!devices) return devices.error();
+  SPEEDO_TRY(gpu_devices());
+  return check_gpu_libraries().error();
+}
+
+Result<void> check_gpu_libraries() {
   return Error{
       ErrorCode::kUnsupported,
       "this program was built without the headers of cuBLASLt and cuDNN: leave the GPU out "

@@ -17,6 +17,7 @@
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/flags/gpu_choice.hpp"
 #include "cli/options/read_options.hpp"
 #include "main/commands.hpp"
 
@@ -141,9 +142,12 @@ Result<std::string> value_of_gpu(const std::vector<std::string>& flag) {
 std::optional<std::string> usable_gpu(const std::string& wanted) {
   if (wanted.empty()) return std::nullopt;
   const std::string first = wanted == "all" ? "0" : wanted.substr(0, wanted.find(','));
-  if (const auto devices = gpu_devices(); !devices) {
+  const auto here = gpu_devices();
+  const int index = *parse_number<int>(first);  // value_of_gpu() has seen to it
+  // Where another GPU can be used the number is a mistake, and the command says so.
+  if (const auto usable = check_usable(index, here); !usable && usable_gpus(here).empty()) {
     std::fprintf(stderr, "caffe: -gpu %s: %s; computing on the CPU\n", wanted.c_str(),
-                 devices.error().message.c_str());
+                 usable.error().message.c_str());
     return std::nullopt;
   }
   if (first != wanted) {

@@ -8,11 +8,14 @@ namespace {
 
 GpusHere gpus(int count) {
   std::vector<GpuDescription> here;
-  for (int i = 0; i < count; ++i) here.push_back({.index = i, .name = "a GPU"});
+  for (int i = 0; i < count; ++i) here.push_back({.index = i, .name = "a GPU", .major = 9});
   return here;
 }
 
 const GpusHere kNoGpu = Error{ErrorCode::kNotFound, "no driver"};
+
+Result<void> have_libraries() { return {}; }
+Result<void> lack_libraries() { return Error{ErrorCode::kUnsupported, "no libcudnn"}; }
 
 Error refusal(const std::string& text, const GpusHere& here) {
   const auto parsed = parse_gpus(text, here);
@@ -46,10 +49,39 @@ TEST_CASE("--gpus that is no list, names one twice or one that is not there is r
 }
 
 TEST_CASE("a solver's GPU is that of its device_id, if it is there") {
-  CHECK(gpu_of_solver(solver_of(1), gpus(2)).value() == 1);
-  CHECK(gpu_of_solver(solver_of(2), gpus(2)).error().code == ErrorCode::kNotFound);
-  CHECK(gpu_of_solver(solver_of(-1), gpus(2)).error().code == ErrorCode::kNotFound);
-  CHECK(gpu_of_solver(solver_of(0), kNoGpu).error().message == "no driver");
+  const auto chosen = [](int device, const GpusHere& here) {
+    return gpu_of_solver(solver_of(device), here, have_libraries);
+  };
+  CHECK(chosen(1, gpus(2)).value() == 1);
+  CHECK(chosen(2, gpus(2)).error().code == ErrorCode::kNotFound);
+  CHECK(chosen(-1, gpus(2)).error().code == ErrorCode::kNotFound);
+  CHECK(chosen(0, kNoGpu).error().message == "no driver");
+}
+
+TEST_CASE("a GPU without kernels or libraries for it is not chosen where nobody names it") {
+  GpusHere here = gpus(3);
+  (*here)[1].major = 6;
+  (*here)[1].minor = 1;
+  const auto old = gpu_of_solver(solver_of(1), here, have_libraries);
+  REQUIRE_FALSE(old);
+  CHECK(old.error().code == ErrorCode::kUnsupported);
+  CHECK(old.error().message.find("GPU 1 (a GPU) has compute capability 6.1") == 0);
+  CHECK(gpu_of_solver(solver_of(0), here, lack_libraries).error().message == "no libcudnn");
+  CHECK(usable_gpus(here, have_libraries) == std::vector<int>{0, 2});
+  CHECK(usable_gpus(here, lack_libraries).empty());
+  CHECK(usable_gpus(kNoGpu, have_libraries).empty());
+  CHECK(parse_gpus("1", here).value() == std::vector<int>{1});
+}
+
+TEST_CASE("kernels are there for GPUs from capability 7.5 on") {
+  const auto serves = [](int major, int minor) {
+    GpuDescription gpu;
+    gpu.major = major, gpu.minor = minor;
+    return check_capability(gpu).has_value();
+  };
+  CHECK(serves(7, 5));
+  CHECK(serves(10, 0));
+  CHECK_FALSE(serves(7, 2));
 }
 
 TEST_CASE("flags go before what a solver asks for") {
@@ -64,7 +96,7 @@ TEST_CASE("flags go before what a solver asks for") {
   CHECK(followed(solver_of(0), {"--device=cpu"}).device == "cpu");
   CHECK(followed(solver_of(0), {"--device=gpu:1"}).device == "gpu:1");
   CHECK(followed(solver_of(0), {"--gpu=1"}).gpu == 1);
-  const bool any = gpu_devices().has_value();
+  const bool any = check_usable(0, gpu_devices()).has_value();
   const ComputeFlags bare = followed(solver_of(0), {});
   CHECK(bare.device == (any ? "gpu" : "cpu"));
   CHECK_FALSE(bare.gpu);

@@ -25,6 +25,11 @@ struct GpuDescription {
 // without CUDA, or the driver is too old for it; kNotFound without a driver or a GPU.
 Result<std::vector<GpuDescription>> gpu_devices();
 
+// What else a backend on a GPU takes: kernels that this program has for it, and cuBLASLt and cuDNN,
+// which are loaded once. Error: kUnsupported, saying what is missing.
+Result<void> check_capability(const GpuDescription& device);
+Result<void> check_gpu_libraries();
+
 // The versions of CUDA that this program was built with and that the driver has, "13.0"; empty:
 // none.
 struct CudaVersions {

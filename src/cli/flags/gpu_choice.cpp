@@ -28,8 +28,24 @@ Result<void> check_is_here(int index, const GpusHere& here) {
 
 }  // namespace
 
-Result<int> gpu_of_solver(const caffe::SolverParameter& solver, const GpusHere& here) {
-  SPEEDO_TRY(check_is_here(solver.device_id(), here));
+Result<void> check_usable(int index, const GpusHere& here, CheckLibraries libraries) {
+  SPEEDO_TRY(check_is_here(index, here));
+  SPEEDO_TRY(check_capability((*here)[static_cast<std::size_t>(index)]));
+  return libraries();
+}
+
+std::vector<int> usable_gpus(const GpusHere& here, CheckLibraries libraries) {
+  std::vector<int> usable;
+  const int count = here ? static_cast<int>(here->size()) : 0;
+  for (int index = 0; index < count; ++index) {
+    if (check_usable(index, here, libraries)) usable.push_back(index);
+  }
+  return usable;
+}
+
+Result<int> gpu_of_solver(const caffe::SolverParameter& solver, const GpusHere& here,
+                          CheckLibraries libraries) {
+  SPEEDO_TRY(check_usable(solver.device_id(), here, libraries));
   return solver.device_id();
 }
 

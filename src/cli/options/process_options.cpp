@@ -97,7 +97,8 @@ constexpr Option kProcessOptions[] = {
                  "what passes between convolutions"},
     {.name = "gpu",
      .type = whole(0, kGpuMax),
-     .otherwise = "compute on the CPU",
+     .otherwise = "in train, time and run as the solver's solver_mode says, else compute on the "
+                  "CPU",
      .programs = kOnDevices,
      .group = kComputingGroup,
      .sentence = "Compute on the GPU of this number, which speedo device_query lists"},

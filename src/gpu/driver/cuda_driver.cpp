@@ -14,9 +14,6 @@
 namespace speedo::gpu {
 namespace {
 
-// 7.5 is the least that there is code for.
-constexpr int kCapabilityMin = 75;
-
 class CudaDriver final : public Driver {
  public:
   CudaDriver(int index, GpuFaultHandler on_fault) : index_(index), on_fault_(std::move(on_fault)) {}
@@ -224,13 +221,7 @@ Result<std::unique_ptr<Driver>> make_cuda_driver(int index, GpuFaultHandler on_f
         ErrorCode::kNotFound,
         fmt::format("there is no GPU {}: this machine has {}, numbered from 0", index, count)};
   }
-  const GpuDescription& device = devices[static_cast<std::size_t>(index)];
-  if (device.major * 10 + device.minor < kCapabilityMin) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("GPU {} ({}) has compute capability {}.{}; 7.5 is the least that this "
-                             "program has kernels for",
-                             index, device.name, device.major, device.minor)};
-  }
+  SPEEDO_TRY(check_capability(devices[static_cast<std::size_t>(index)]));
   auto driver = std::make_unique<CudaDriver>(index, std::move(on_fault));
   SPEEDO_TRY(driver->start());
   return std::unique_ptr<Driver>(std::move(driver));

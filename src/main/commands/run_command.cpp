@@ -79,7 +79,7 @@ void take_gpus_in_turn(const SolverFile& file, RunFlags& flags) {
   if (!flags.gpus.empty()) return;
   follow_solver_mode_in_turn(file.solver, flags.cluster.solver, compute);
   if (compute.device != "gpu" || compute.gpu) return;
-  if (const auto all = parse_gpus("all", gpu_devices())) flags.gpus = *all;
+  flags.gpus = usable_gpus(gpu_devices());
 }
 
 // What the master gets of the flags here. Its threads are its own.
