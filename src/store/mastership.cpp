@@ -25,8 +25,20 @@ std::string_view holder_of(std::string_view lease) {
   return lease.size() > kTermDigits ? lease.substr(kTermDigits + 1) : std::string_view();
 }
 
-MasterAnswer refusal(MasterAnswer::Kind kind, std::uint64_t term, const MasterRecord& stored) {
-  return {kind, term, stored.left, std::string(holder_of(stored.lease))};
+// A lease from before the stored term, whose holder was replaced by who raised that: a store that
+// went back, or was emptied, may have one when the newer master writes.
+bool is_outdated(const MasterRecord& stored) {
+  return !stored.lease.empty() && stored.lease.substr(0, kTermDigits) < stored.term;
+}
+
+MasterAnswer held(std::uint64_t term, const MasterRecord& stored) {
+  return {MasterAnswer::Kind::kHeld, term, stored.left, std::string(holder_of(stored.lease))};
+}
+
+// Names who has the higher term, if that is known.
+MasterAnswer higher(std::uint64_t term, const MasterRecord& stored) {
+  const std::string_view holder = is_outdated(stored) ? "" : holder_of(stored.lease);
+  return {MasterAnswer::Kind::kHigher, term, stored.left, std::string(holder)};
 }
 
 // The text up to the next space, which is taken off.
@@ -98,7 +110,7 @@ std::string encode_writer(const KvMaster& master) {
 MasterAnswer judge_write(const KvMaster& master, const MasterRecord& stored) {
   const auto term = stored.term.empty() ? std::uint64_t{0} : decode_term(stored.term);
   if (!term) return {MasterAnswer::Kind::kCorrupt, 0, {}, {}};
-  if (*term > master.term) return refusal(MasterAnswer::Kind::kHigher, *term, stored);
+  if (*term > master.term) return higher(*term, stored);
   if (master.writer_key.empty() || stored.writer.empty()) return {};
   const std::string_view writer = stored.writer;
   const std::string_view of_term = writer.substr(0, std::min(kTermDigits, writer.size()));
@@ -116,10 +128,10 @@ MasterAnswer judge_claim(const KvMaster& master, const MasterRecord& stored) {
   const bool nobody = stored.lease.empty();
   const bool mine = !nobody && holder == master.holder;
   const bool open = nobody || mine || master.force || holder == master.dead_holder;
-  if (master.is_new && !open) return refusal(MasterAnswer::Kind::kHeld, *term, stored);
-  const bool may_have_it = mine || (nobody && !master.is_new);
+  if (master.is_new && !open) return held(*term, stored);
+  const bool may_have_it = mine || ((nobody || is_outdated(stored)) && !master.is_new);
   if (*term > master.term || (*term == master.term && !may_have_it)) {
-    return refusal(MasterAnswer::Kind::kHigher, *term, stored);
+    return higher(*term, stored);
   }
   return {};
 }

@@ -23,8 +23,8 @@ namespace speedo {
 //   new claim   refused ("held") while another holds the lease, unless that one is said to be dead
 //               or by force; refused ("higher", to be proposed anew) if its term is not above the
 //               stored one, unless it has that already; else stores term and lease
-//   renewal     refused ("higher") if the stored term is higher, or is another holder's; else
-//               stores term and lease
+//   renewal     refused ("higher") if the stored term is higher, or if it is the same and another
+//               holds the lease of it; else stores term and lease
 //   release     removes the lease, if it is its own
 //
 // So an emptied store belongs to whichever master with the higher term comes first or later, and

@@ -116,6 +116,22 @@ TEST_CASE("a lease that ended unnoticed is renewed", "[store][master]") {
   REQUIRE_FALSE(asked(*store, claim_of("host/2")).granted);
 }
 
+// As a store has it that went back, or was emptied and met a master that had stood still.
+TEST_CASE("a lease from before the term that writes have raised is nobody's", "[store][master]") {
+  FOR_EACH_STORE();
+  const auto newer = store.another();
+  newer->fence(9);
+  REQUIRE(granted(*store, claim_of("host/1", 5)) == 5);
+  require(newer->put_blob("job", "newer"));
+  const auto late = store->claim_master(claim_of("host/1", 5));
+  REQUIRE(code_of(late) == ErrorCode::kSuperseded);
+  REQUIRE_THAT(late.error().message,
+               Catch::Contains("another master") && !Catch::Contains("host/1"));
+  REQUIRE_FALSE(asked(*store.another(), claim_of("host/3")).granted);
+  REQUIRE(granted(*newer, claim_of("host/2", 9)) == 9);
+  REQUIRE(asked(*store.another(), claim_of("host/3")).holder == "host/2");
+}
+
 TEST_CASE("by force from anybody, else only from the one that is dead", "[store][master]") {
   FOR_EACH_STORE();
   const std::uint64_t first = granted(*store, claim_of("host/1"));
