@@ -65,6 +65,22 @@ TEST_CASE("with one worker the statistics are those of local training") {
   CHECK(statistics(cluster).back() > 2.0F);  // the weight: far from the start's 0
 }
 
+// Each pass adds 1 to the weight after taking a tenth from it.
+TEST_CASE("what several shards make of the statistics is contributed as the size of one's") {
+  const std::uint32_t steps = GENERATE(1U, 3U);
+  const std::uint64_t shards = 2;
+  CAPTURE(steps);
+  const UpdateSpec spec{.kind = UpdateKind::kFullDelta, .steps_per_run = steps};
+  TrainerCluster cluster({.solver_text = statistics_solver(), .base = {}, .stages = {spec}}, 1);
+  TrainMessage order = cluster.order(0);
+  order.shards = shards;
+  cluster.train(0, order);
+  cluster.merge({0}, false);
+  float whole = 0.0F;
+  for (std::uint64_t pass = 0; pass < shards * steps; ++pass) whole = 0.9F * whole + 1.0F;
+  CHECK(statistics(cluster).back() == Approx(whole / static_cast<float>(shards)));
+}
+
 // The batches of one of several workers that take turns.
 class TurnFeeds : public FeedFactory {
  public:

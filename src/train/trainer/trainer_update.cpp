@@ -132,10 +132,12 @@ class DifferenceUpdate : public WorkerUpdate {
   }
 
   void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
-    const auto form = [this](std::size_t offset, std::size_t count) {
-      for_parts(offset, count, [this](const Part& part) {
+    const float mean = 1.0F / static_cast<float>(order.shards);
+    const auto form = [this, mean](std::size_t offset, std::size_t count) {
+      for_parts(offset, count, [&](const Part& part) {
         const std::span<const float> after = parts_.host.part(part.arena, part.within, part.count);
         subtract(after.data(), before_.data() + part.offset, part.count);
+        if (mean < 1.0F && part.offset < parts_.count()) scale_statistics(part, mean);
       });
       return before_.subspan(offset, count);
     };
@@ -169,6 +171,19 @@ class DifferenceUpdate : public WorkerUpdate {
       const std::size_t length = std::min(end - offset, parts_.count() - within);
       visit({*arenas_[offset / parts_.count()], offset, within, length});
       offset += length;
+    }
+  }
+
+  // Several shards make one larger batch, and its statistics changed with each of them: what is
+  // contributed is the size of one's.
+  void scale_statistics(const Part& part, float factor) {
+    for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
+      if (!slot.is_statistic) continue;
+      const auto first = static_cast<std::size_t>(slot.offset);
+      const std::size_t begin = std::max(first, part.within);
+      const std::size_t end =
+          std::min(first + static_cast<std::size_t>(slot.count()), part.within + part.count);
+      for (std::size_t i = begin; i < end; ++i) before_[i] *= factor;
     }
   }
 
