@@ -71,17 +71,18 @@ TEST_CASE("a merge is one iteration, and staleness counts the versions since the
   Contribution stale = contribution_of(1, 2);
   stale.base = {1};
   stale.loss = 2.0F;
+  stale.samples = 30;
   tally.merged(std::vector<Contribution>{fresh, stale}, {4});
   CHECK(tally.iteration() == 6);
   CHECK(tally.first_iteration() == 5);
   CHECK(tally.newest() == Version{4});
   CHECK(tally.counts().merges == 1);
   CHECK(tally.counts().contributions == 2);
-  CHECK(tally.counts().samples == 20);
+  CHECK(tally.counts().samples == 40);
   CHECK(tally.counts().staleness_sum == 2.0);
   MasterProgress progress;
   tally.show(progress);
-  CHECK(progress.last_loss == 1.5F);
+  CHECK(progress.last_loss == 1.75F);  // the mean over samples
 }
 
 TEST_CASE("weights in a mean follow the shards, weights by staleness the versions") {
