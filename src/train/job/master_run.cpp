@@ -126,6 +126,10 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);
   resumed_ = start.from_store || !state.empty() || config.training.is_known();
+  if (resumed_ && options.spec.offset_shards && config.seats == 0) {
+    SPEEDO_WARN("--shard offset: where each worker was in its data is among the states of workers, "
+                "of which there are none (see --snapshot-workers); all begin their data anew");
+  }
   while (!config.training.is_known()) {
     config.training = {platform.random_bits(), platform.random_bits()};
   }
