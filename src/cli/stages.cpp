@@ -118,17 +118,17 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
   return stages;
 }
 
-std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
-                          std::uint64_t workers) {
+std::uint64_t steps_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
+                         std::uint64_t workers) {
   // Of the first so many iterations of one pass over the stages.
   const auto use = [&](std::uint64_t left) {
-    std::uint64_t shards = 0;
+    std::uint64_t steps = 0;
     for (const Schedule& stage : stages) {
       const std::uint64_t done = stage.iterations == 0 ? left : std::min(left, stage.iterations);
-      shards += done * (in_rounds(stage) ? workers : 1);
+      steps += done * (in_rounds(stage) ? workers : 1) * stage.update.steps_per_run;
       left -= done;
     }
-    return shards;
+    return steps;
   };
   const std::uint64_t cycle = StageSwitch::cycle_of(stages);
   if (cycle == 0) return use(iterations);

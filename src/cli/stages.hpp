@@ -18,8 +18,8 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags);
 // every worker, else one.
 bool in_rounds(const Schedule& schedule);
 
-// Shards of the data that the first `iterations` iterations of a job use.
-std::uint64_t shards_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
-                          std::uint64_t workers);
+// Steps of the data that the first `iterations` iterations of a job use.
+std::uint64_t steps_used(const std::vector<Schedule>& stages, std::uint64_t iterations,
+                         std::uint64_t workers);
 
 }  // namespace speedo

@@ -155,7 +155,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
                        " gives workers batches of different sizes, and with --replicated all have "
                        "the same: leave one of them out");
   }
-  session.first_shard = shards_used(session.stages, session.start_iteration, workers.start);
+  session.first_step = steps_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);

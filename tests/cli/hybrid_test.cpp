@@ -219,15 +219,18 @@ TEST_CASE("The sample file of stages is one") {
   CHECK((*stages)[3].update.steps_per_run == 10);
 }
 
-TEST_CASE("Shares of the data that iterations use: one, or one of each worker in rounds") {
+TEST_CASE("Steps of the data that iterations use: of one worker, or of each in rounds") {
   const auto stages = make_stages(with_hybrid("=maxIter 10 =sync == =maxIter 20"));
   REQUIRE(stages);
-  CHECK(shards_used(*stages, 0, 4) == 0);
-  CHECK(shards_used(*stages, 7, 4) == 28);
-  CHECK(shards_used(*stages, 15, 4) == 45);
-  CHECK(shards_used(*stages, 31, 4) == 64);
-  CHECK(shards_used({Schedule{}}, 31, 4) == 31);
-  CHECK(shards_used(*stages, 3'000'000'015, 4) == 6'000'000'045);
+  CHECK(steps_used(*stages, 0, 4) == 0);
+  CHECK(steps_used(*stages, 7, 4) == 28);
+  CHECK(steps_used(*stages, 15, 4) == 45);
+  CHECK(steps_used(*stages, 31, 4) == 64);
+  CHECK(steps_used({Schedule{}}, 31, 4) == 31);
+  CHECK(steps_used(*stages, 3'000'000'015, 4) == 6'000'000'045);
+  const auto longer = make_stages(with_hybrid("=maxIter 10 =sync == =maxIter 20 =sync =train 3"));
+  REQUIRE(longer);
+  CHECK(steps_used(*longer, 12, 4) == 64);
 }
 
 }  // namespace

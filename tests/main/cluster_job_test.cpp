@@ -166,9 +166,9 @@ TEST_CASE("The place in the data follows the schedule: an iteration in rounds us
   Files files("max_iter: 100");
   files.flags.start_iter = 10;
   files.flags.workers = "3";
-  CHECK(files.job().options.session.first_shard == 10);
+  CHECK(files.job().options.session.first_step == 10);
   files.flags.schedule.strategy = "averaging";
-  CHECK(files.job().options.session.first_shard == 30);
+  CHECK(files.job().options.session.first_step == 150);  // runs of 5 steps
 }
 
 TEST_CASE("eamsgd trains with Nesterov's momentum") {

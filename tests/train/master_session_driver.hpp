@@ -24,7 +24,7 @@ inline std::string to_text(const master_command::SendRefused& c) {
 inline std::string to_text(const master_command::SendTrain& c) {
   const TrainMessage& m = c.message;
   return fmt::format("train {} run {} it {} v {} data {}/{}", c.peer.value, m.run, m.iteration,
-                     m.version, m.shard, m.next_shard);
+                     m.version, m.first_step, m.next_step);
 }
 inline std::string to_text(const master_command::SendStop& c) {
   return fmt::format("stop {}", c.peer.value);

@@ -38,7 +38,7 @@ std::string work(const MasterDriver& master) {
   std::string text;
   for (const auto& [peer, m] : master.trains) {
     text += fmt::format("{}: it {} v {} data {}/{} x{} stage {} scale {}; ", peer, m.iteration,
-                        m.version, m.shard, m.next_shard, m.shards, m.stage,
+                        m.version, m.first_step, m.next_step, m.shards, m.stage,
                         m.lr_scale_bits);
   }
   return text;
@@ -125,6 +125,7 @@ TEST_CASE("numbers of runs never fall behind those of the master before") {
 TEST_CASE("a synchronous job that is resumed orders the same work as one that never stopped") {
   MasterConfig config = two_stages();
   config.stages[1].strategy.name = "sync";
+  config.stages[1].update.steps_per_run = 4;
   const auto advance = [](MasterDriver& master, std::uint64_t& version, std::uint64_t worker) {
     const std::string text = round(master, version, worker);
     version += 1;
@@ -220,6 +221,28 @@ TEST_CASE("a state at the end of a stage goes on with the next one") {
     CHECK(master.join(6, 3).starts_with("train 5"));
     CHECK(master.trains[5].stage == 1);
     CHECK(decode(master.session.save()).SerializeAsString() == master.session.save());
+  }
+}
+
+TEST_CASE("longer runs begin with the data that no run before was trained on") {
+  MasterConfig config = two_stages();
+  config.stages[1].strategy.name = "sync";
+  config.stages[1].update.steps_per_run = 3;
+  MasterDriver old(config);
+  old.join(5, 0);
+  old.join(6, 1);
+  round(old, 0);
+  CHECK(round(old, 1) == "enter 1");
+  CHECK(old.entered(3) == "train 5 run 4 it 2 v 3 data 4/10; train 6 run 5 it 2 v 3 data 7/13");
+  round(old, 3);
+  for (const std::uint32_t steps : {1U, 2U, 3U}) {
+    config.stages[1].update.steps_per_run = steps;
+    MasterDriver master(config);
+    REQUIRE(master.session.restore(old.session.save()));
+    master.join(5, 2);
+    master.join(6, 3);
+    CHECK(master.trains[5].first_step == 10);
+    CHECK(master.trains[6].first_step == 10 + steps);
   }
 }
 
@@ -321,6 +344,7 @@ TEST_CASE("damaged state is refused, and changes nothing") {
   nameless.clear_training_high();
   nameless.clear_training_low();
   nameless.clear_term();
+  nameless.clear_data_steps();
   CHECK(refused(nameless.SerializeAsString()));
   const auto what_to_do = MasterSession::origin_of(nameless.SerializeAsString());
   CHECK(what_to_do.error().message.find("earlier version") != std::string::npos);
@@ -333,6 +357,8 @@ TEST_CASE("damaged state is refused, and changes nothing") {
   CHECK(refused(changed([](auto& s) { s.set_stage_start(s.iteration() + 1); })));
   CHECK(refused(changed([](auto& s) { s.add_data_open(0); })));
   CHECK(refused(changed([](auto& s) { s.set_data_fresh(s.data_open(0)); })));
+  CHECK(refused(changed([](auto& s) { s.set_data_shard(s.data_open(0) + 1); })));
+  CHECK(refused(changed([](auto& s) { s.set_data_steps(UINT64_MAX); })));
   CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
   CHECK(refused(changed([](auto& s) { s.set_staleness_sum(-1.0); })));
   CHECK(refused(changed([](auto& s) { s.set_strategy("of another schedule"); })));

@@ -99,7 +99,7 @@ TEST_CASE("where the time of all runs went is added up") {
 TEST_CASE("a resumed job goes on in the data where it was") {
   MasterConfig config = config_for(2, 100);
   config.start_iteration = 7;
-  config.first_shard = 14;
+  config.first_step = 14;
   MasterDriver master(config, "sync");
   master.join(5, 0);
   CHECK(master.join(6, 1) ==

@@ -364,7 +364,7 @@ TEST_CASE("a worker with two shards trains a batch twice as large") {
       TrainerCluster cluster(scheduled_job({.kind = kind}, text), 1);
       for (std::uint64_t run = 0; run < 2; ++run) {
         TrainMessage order = cluster.order(0);
-        order.shard = run * shards;
+        order.first_step = run * shards;
         order.shards = shards;
         const RunReport report = cluster.train(0, order);
         CHECK(report.samples == 2 * 16);

@@ -53,6 +53,60 @@ TEST_CASE("open are the free, the held, the reported; not the used") {
   CHECK(start(leases, {{{4}, 1}})[0].current.first == 1);
 }
 
+TEST_CASE("shards of another length begin with the data that no run was trained on") {
+  ShardLeases leases(0, {}, {.shard = 0, .step = 100, .steps = 1});
+  start(leases, {{{0}, 1}, {{1}, 1}});  // 0/2, 1/3
+  leases.use_up(leases.report({0}));
+  leases.use_up(leases.report({1}));
+  leases.set_steps(1);
+  CHECK(leases.open({}) == std::vector<std::uint64_t>{2, 3});
+  leases.set_steps(3);
+  CHECK(leases.open({}).empty());
+  const auto longer = start(leases, {{{0}, 2}, {{1}, 1}});  // 4, 5/7, 8 and 6/9
+  CHECK(leases.step_of(longer[0].current.first) == 102);
+  CHECK(leases.step_of(longer[1].current.first) == 108);
+  CHECK(leases.step_of(longer[0].next) == 111);
+  leases.use_up(leases.report({0}));
+  leases.use_up(leases.report({1}));
+  leases.set_steps(2);
+  CHECK(leases.step_of(leases.fresh()) == 111);
+}
+
+TEST_CASE("only what a dead worker left before others is left out by shards of another length") {
+  ShardLeases leases(0, {}, {.shard = 0, .step = 0, .steps = 2});
+  start(leases, {{{0}, 1}, {{1}, 1}});  // 0/2, 1/3
+  leases.give_back({0});                // 0 and 2
+  leases.use_up(leases.report({1}));
+  leases.set_steps(5);
+  CHECK(leases.step_of(leases.fresh()) == 4);
+  const auto dealt = start(leases, {{{1}, 1}});
+  CHECK(dealt[0].current.first == 4);
+  CHECK(dealt[0].next == 5);
+}
+
+// Rounds of shards whose length changes, also from one master to the next.
+TEST_CASE("whatever lengths follow each other, every step is trained once and in order") {
+  const test::PropertySize size{.sequences = 1'000, .longest = 50};
+  CHECK(test::holds_for_seeds({20261130}, size, [](const std::vector<std::uint16_t>& randoms) {
+    ShardLeases leases(0);
+    std::uint64_t trained = 0;
+    const std::uint64_t workers = 1 + randoms.size() % 4;
+    for (const std::uint16_t random : randoms) {
+      if (random % 3 == 0) leases.set_steps(1 + random / 3 % 5);
+      std::vector<ShardLeases::Order> orders;
+      for (std::uint64_t i = 0; i < workers; ++i) orders.push_back({{i}, 1});
+      for (const auto& each : leases.start_runs(orders)) {
+        RC_ASSERT(leases.step_of(each.current.first) == trained);
+        trained += each.current.count * leases.place().steps;
+      }
+      for (const auto& order : orders) leases.use_up(leases.report(order.worker));
+      if (random % 2 == 0) continue;
+      const auto open = leases.open({});
+      leases = ShardLeases(leases.fresh(), {open.begin(), open.end()}, leases.place());
+    }
+  }));
+}
+
 TEST_CASE("the end of a worker that holds nothing changes nothing") {
   ShardLeases leases(4);
   leases.give_back({7});

@@ -316,7 +316,7 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
         }));
     std::vector<float> found;
     for (std::uint64_t i = 0; i < 3; ++i) {
-      const auto report = run(*trainer, TrainMessage{.run = i, .shard = shard + i});
+      const auto report = run(*trainer, TrainMessage{.run = i, .first_step = shard + i});
       REQUIRE(report);
       found.push_back(report->loss);
     }

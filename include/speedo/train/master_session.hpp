@@ -67,8 +67,8 @@ struct MasterConfig {
   // wall clock's microseconds will do), so that nothing the earlier one was owed is taken for its
   // own.
   std::uint64_t first_run = 0;
-  // Shards of the data stream that an earlier run of the job has used up.
-  std::uint64_t first_shard = 0;
+  // Steps of the data stream that an earlier run of the job has used up.
+  std::uint64_t first_step = 0;
 };
 
 // How long this master may be silent before its workers give the connection up, for the Welcome;

@@ -91,6 +91,8 @@ struct TrainMessage {
   std::uint64_t shard = 0;       // this run's first shard of the data stream
   std::uint64_t next_shard = 0;  // the worker's next one, to read ahead
   std::uint64_t shards = 1;      // shards from shard on: the batch is so many times as large
+  // Where the two lie in the data stream, in steps of a worker.
+  std::uint64_t first_step = 0, next_step = 0;
   std::uint32_t stage = 0;          // of the job: which UpdateSpec
   std::uint32_t lr_scale_bits = 0x3F800000;  // bit pattern of a float, 1.0: factor on the rate
   // This worker's last run if its contribution was merged, else kNoRun: an elastic worker takes its
@@ -101,8 +103,8 @@ struct TrainMessage {
   // src/train/states. Else kNoSeat.
   std::uint64_t seat = kNoSeat;
   auto fields() {
-    return std::tie(run, iteration, version, shard, next_shard, shards, stage,
-                    lr_scale_bits, merged_run, merged_weight_bits, seat);
+    return std::tie(run, iteration, version, shard, next_shard, shards, first_step, next_step,
+                    stage, lr_scale_bits, merged_run, merged_weight_bits, seat);
   }
 };
 

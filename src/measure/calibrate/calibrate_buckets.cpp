@@ -166,8 +166,8 @@ Result<BucketTimes> measure_buckets(const JobSpec& job, const ComputeOptions& co
   for (int i = 0; i < kUnmeasuredRuns + kMeasuredRunsMin ||
                   seconds_between(begin, steady_clock().now()) < seconds; ++i) {
     TrainMessage order;
-    order.run = order.iteration = order.shard = static_cast<std::uint64_t>(i);
-    order.next_shard = order.shard + 1;
+    order.run = order.iteration = order.first_step = static_cast<std::uint64_t>(i);
+    order.next_step = order.first_step + 1;
     SPEEDO_ASSIGN(const RunReport report, engine->run(order, [] { return false; }));
     const PhaseTimes& phases = report.phases;
     const double whole = static_cast<double>(phases.compute_us() + phases.data_us) / 1e6;

@@ -97,8 +97,8 @@ class Trainee {
     order.run = runs_;
     order.iteration = runs_;
     order.version = version_.value;
-    order.shard = runs_ * count_ + number_;
-    order.next_shard = order.shard + count_;
+    order.first_step = runs_ * count_ + number_;
+    order.next_step = order.first_step + count_;
     runs_ += 1;
     return order;
   }

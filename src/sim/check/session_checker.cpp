@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include <speedo/base/limits.hpp>
 
@@ -13,10 +14,11 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::string_view stat
     : config_(config),
       lineage_(lineage),
       violations_(violations),
-      shards_(config.first_shard, !config.shard_by_speed, violations),
+      shards_(0, !config.shard_by_speed, violations),
       iteration_(config.start_iteration),
       first_iteration_(iteration_),
       stage_start_(0),
+      steps_(config.stages.front().update.steps_per_run),
       version_(config.first_version.value),
       next_run_(config.first_run) {
   if (!state.empty()) {
@@ -24,6 +26,7 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::string_view stat
     return;
   }
   leave_stages_that_are_over();
+  follow_steps();
 }
 
 void SessionChecker::go_on_from(std::string_view bytes) {
@@ -39,6 +42,8 @@ void SessionChecker::go_on_from(std::string_view bytes) {
   stage_start_ = state.stage_start();
   leave_stages_that_are_over();
   shards_.go_on_from(state);
+  steps_ = state.data_steps();
+  follow_steps();
   for (const record::Session::Told& each : state.told()) told_before_.insert(each.run());
 }
 
@@ -52,6 +57,12 @@ void SessionChecker::leave_stages_that_are_over() {
     stage_start_ += config_.stages[stage_].iterations;
     stage_ = static_cast<std::uint32_t>((stage_ + 1) % config_.stages.size());
   }
+}
+
+void SessionChecker::follow_steps() {
+  const std::uint64_t steps = config_.stages[stage_].update.steps_per_run;
+  if (std::exchange(steps_, steps) == steps) return;
+  for (const std::uint64_t shard : shards_.given_up()) lineage_.consumed(config_.term, shard);
 }
 
 SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
@@ -356,6 +367,7 @@ void SessionChecker::obey(const master_command::EnterStage& c) {
   // What a stage leaves behind unmerged is dropped.
   for (const auto& [run, each] : contributions_) shards_.used(each.shards);
   contributions_.clear();
+  follow_steps();
   check_state(c.state, false);
 }
 

@@ -66,6 +66,7 @@ class SessionChecker {
   void end_incarnation(PeerId peer);
   bool is_stage_over() const;
   void leave_stages_that_are_over();
+  void follow_steps();
 
   template <class Event>
   void note(const Event&) {}
@@ -122,7 +123,9 @@ class SessionChecker {
   Violations& violations_;
   ScheduleChecker* schedule_ = nullptr;
   ShardChecker shards_;
-  std::uint64_t iteration_, first_iteration_, stage_start_, version_, next_run_;
+  std::uint64_t iteration_, first_iteration_, stage_start_;
+  std::uint64_t steps_;  // of a shard
+  std::uint64_t version_, next_run_;
   std::uint64_t next_worker_ = 0, merges_ = 0, merged_contributions_ = 0;
   std::uint32_t stage_ = 0;
   using Uuid = std::pair<std::uint64_t, std::uint64_t>;

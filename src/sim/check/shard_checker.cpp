@@ -69,6 +69,16 @@ void ShardChecker::mark_used(std::uint64_t shard) {
   used_count_ += 1;
 }
 
+std::vector<std::uint64_t> ShardChecker::given_up() {
+  std::vector<std::uint64_t> all(free_.begin(), free_.end());
+  all.insert(all.end(), taken_.begin(), taken_.end());
+  free_.clear();
+  taken_.clear();
+  held_.clear();
+  for (const std::uint64_t shard : all) mark_used(shard);
+  return all;
+}
+
 void ShardChecker::gone(std::uint64_t worker) {
   const auto found = held_.find(worker);
   if (found == held_.end()) return;

@@ -54,7 +54,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       members_(config_),
       shortage_(config_),
       store_absence_(config_.store_timeout),
-      leases_(config_.first_shard),
+      leases_(0, {}, {.shard = 0, .step = config_.first_step, .steps = 1}),
       runs_(config_.first_run),
       ratios_(config_.shard_ratios),
       tally_(config_.start_iteration, config_.first_version),
@@ -63,6 +63,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       jobs_(test_interval(), config_.snapshot_interval),
       seats_(config_.seats) {
   strategy_ = make_(schedule().strategy).value();
+  leases_.set_steps(schedule().update.steps_per_run);
   show_progress();
 }
 

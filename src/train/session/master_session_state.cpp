@@ -21,10 +21,12 @@ bool counts_are_sound(const record::Session& state) {
   for (const std::uint64_t counter :
        {state.iteration(), state.stage(), state.data_fresh(), state.next_worker(), state.next_run(),
         state.merges(), state.contributions(), state.rejected(), state.discarded(), state.samples(),
-        state.workers_joined()}) {
+        state.workers_joined(), state.data_step(), state.data_steps()}) {
     if (counter > kCounterMax) return false;
   }
-  std::uint64_t above = 0;  // of the smallest value that may follow
+  if (state.data_shard() > state.data_fresh()) return false;
+  if (state.has_data_steps() && state.data_steps() == 0) return false;
+  std::uint64_t above = state.data_shard();  // the smallest value that may follow
   for (const std::uint64_t shard : state.data_open()) {
     if (shard < above || shard >= state.data_fresh()) return false;
     above = shard + 1;
@@ -33,17 +35,18 @@ bool counts_are_sound(const record::Session& state) {
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
 }
 
-// The term is written last of what every state has: bytes that were cut off lack it, and so do
-// states of SpeeDO versions whose trainings had no names.
-bool is_nameless(const record::Session& state) {
-  return counts_are_sound(state) && !state.has_training_high() && !state.has_term();
+// The steps of a shard are written last: bytes that were cut off lack them, and so do states of
+// SpeeDO versions whose trainings had no names, or whose shards were all of one length.
+bool is_short(const record::Session& state) {
+  return counts_are_sound(state) && !state.has_data_steps() &&
+         state.has_training_high() == state.has_term();
 }
 
 Result<record::Session> decode(std::string_view bytes) {
   record::Session state;
   const bool parsed = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  if (parsed && counts_are_sound(state) && state.has_term()) return state;
-  if (parsed && is_nameless(state)) {
+  if (parsed && counts_are_sound(state) && state.has_term() && state.has_data_steps()) return state;
+  if (parsed && is_short(state)) {
     return Error{ErrorCode::kCorrupt,
                  "the saved state of the training session was written by an earlier version of "
                  "SpeeDO, or is cut off; its weights can be gone on from: give the .solverstate "
@@ -81,6 +84,9 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.set_data_fresh(leases_.fresh());
   const std::vector<std::uint64_t> open = leases_.open(used);
   state.mutable_data_open()->Add(open.begin(), open.end());
+  state.set_data_shard(leases_.place().shard);
+  state.set_data_step(leases_.place().step);
+  state.set_data_steps(leases_.place().steps);
   state.set_next_worker(members_.next_worker());
   state.set_next_run(runs_.next().value);
   state.set_merges(counts.merges);
@@ -152,7 +158,9 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
                  {state.merges(), state.contributions(), state.rejected(), state.discarded(),
                   state.samples(), state.staleness_sum()});
   jobs_.set_test_interval(test_interval());
-  leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()});
+  leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()},
+                        {state.data_shard(), state.data_step(), state.data_steps()});
+  leases_.set_steps(schedule().update.steps_per_run);
   members_.restore(state.next_worker(), state.workers_joined(),
                    state.has_emulated() ? std::optional(state.emulated()) : std::nullopt);
   runs_.begin_above(state.next_run());

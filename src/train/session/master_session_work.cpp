@@ -151,7 +151,8 @@ void MasterSession::Impl::send_trains() {
     out_.add(master_command::SendTrain{
         member.peer,
         {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
-         leases[i].next, leases[i].current.count, stages_.index(),
+         leases[i].next, leases[i].current.count, leases_.step_of(leases[i].current.first),
+         leases_.step_of(leases[i].next), stages_.index(),
          std::bit_cast<std::uint32_t>(scale), order.merged_run,
          std::bit_cast<std::uint32_t>(order.merged_weight), seat}});
   }
@@ -281,6 +282,7 @@ bool MasterSession::Impl::enter_next_stage() {
   }
   members_.strategy_is_new();
   note_left_out(stages_.enter(iteration()));
+  leases_.set_steps(schedule().update.steps_per_run);
   jobs_.set_test_interval(test_interval());
   strategy_ = make_(schedule().strategy).value();
   out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index(),

@@ -28,9 +28,32 @@ void erase(std::vector<std::uint64_t>& ascending, ShardRange range) {
 
 }  // namespace
 
-ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open)
-    : free_(std::move(open)), fresh_(fresh), open_(free_.begin(), free_.end()) {
+ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open, ShardPlace place)
+    : free_(std::move(open)), fresh_(fresh), place_(place), open_(free_.begin(), free_.end()) {
   SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
+  SPEEDO_ASSERT(free_.empty() || *free_.begin() >= place_.shard);
+  SPEEDO_ASSERT(place_.shard <= fresh_ && place_.steps > 0);
+}
+
+void ShardLeases::set_steps(std::uint64_t steps) {
+  SPEEDO_ASSERT(steps > 0);
+  if (steps == place_.steps) return;
+  SPEEDO_ASSERT(reported_.empty());
+  for (const auto& [worker, held] : held_) SPEEDO_ASSERT(!held.current.has_value());
+  std::uint64_t first = fresh_;
+  while (!open_.empty() && open_.back() + 1 == first) {
+    first = open_.back();
+    open_.pop_back();
+  }
+  place_ = {fresh_, step_of(first), steps};
+  held_.clear();
+  free_.clear();
+  open_.clear();
+}
+
+std::uint64_t ShardLeases::step_of(std::uint64_t shard) const {
+  SPEEDO_ASSERT(shard >= place_.shard);
+  return place_.step + (shard - place_.shard) * place_.steps;
 }
 
 ShardRange ShardLeases::take(std::uint64_t shards) {

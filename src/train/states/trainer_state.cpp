@@ -27,7 +27,7 @@ record::WorkerState TrainerEngine::state_head() const {
     head.set_residual(update_->contribution_count());
   }
   head.set_updates_held(updates_held_);
-  head.set_shards_done(shards_done_);
+  head.set_steps_done(steps_done_);
   return head;
 }
 
@@ -109,7 +109,7 @@ void TrainerEngine::load(StateOfWorker& state) {
                 state.head.residual());
   }
   updates_held_ = state.head.updates_held();
-  shards_done_ = state.head.shards_done();
+  steps_done_ = state.head.steps_done();
   contributed_.reset();
   diverged_ = false;
 }

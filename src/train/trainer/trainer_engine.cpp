@@ -235,12 +235,12 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   SPEEDO_ASSIGN(float loss, std::move(computed));
   damaged_since_.reset();
   clock.steps_end();
-  shards_done_ += order.shards;
+  steps_done_ += order.shards * spec().steps_per_run;
   SPEEDO_TRY(contribute(order, base, loss));
   return RunReport{.run = RunId{order.run},
                    .loss = loss,
                    .base = Version{base},
-                   .samples = learner_->batch_size() * batches_per_shard() * order.shards,
+                   .samples = learner_->batch_size() * batch_span(order).count,
                    .phases = with_wait(clock),
                    .traffic = exchange_->traffic() - traffic,
                    .check = update_->weights_check(),
@@ -374,18 +374,18 @@ std::function<Result<void>(const Bucket&)> TrainerEngine::need_weights(std::uint
   };
 }
 
-std::uint64_t TrainerEngine::batches_per_shard() const {
-  return std::uint64_t{spec().steps_per_run} *
-         static_cast<std::uint64_t>(std::max(solver_.iter_size(), 1));
+std::uint64_t TrainerEngine::batches_per_step() const {
+  return static_cast<std::uint64_t>(std::max(solver_.iter_size(), 1));
 }
 
-// A worker with a shard of its own counts its own runs; otherwise the master deals out the stream.
+// A worker with a shard of its own counts its own steps; otherwise the master deals out the stream.
 BatchSpan TrainerEngine::batch_span(const TrainMessage& order) const {
-  const std::uint64_t batches = batches_per_shard();
+  const std::uint64_t batches = batches_per_step();
+  const std::uint64_t steps = order.shards * spec().steps_per_run;
   const bool own = incarnation_.job.offset_shards;
-  const std::uint64_t shard = own ? shards_done_ : order.shard;
-  const std::uint64_t next = own ? shards_done_ + order.shards : order.next_shard;
-  return {.first = shard * batches, .count = order.shards * batches, .next = next * batches};
+  const std::uint64_t first = own ? steps_done_ : order.first_step;
+  const std::uint64_t next = own ? steps_done_ + steps : order.next_step;
+  return {.first = first * batches, .count = steps * batches, .next = next * batches};
 }
 
 Result<float> TrainerEngine::compute(const TrainMessage& order, std::uint64_t base) {

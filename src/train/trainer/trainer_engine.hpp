@@ -96,7 +96,7 @@ class TrainerEngine {
   void clear_histories();
   PhaseTimes with_wait(const RunClock& clock);
   bool come_again(const Error& error);
-  std::uint64_t batches_per_shard() const;
+  std::uint64_t batches_per_step() const;
   const UpdateSpec& spec() const { return incarnation_.job.stages[*stage_]; }
 
   Platform& platform_;
@@ -125,7 +125,7 @@ class TrainerEngine {
   std::optional<std::uint64_t> base_;  // of the run before this one
   int rounds_ = 0;                   // orders in a row for the version after the base before
   std::optional<Instant> ended_at_;  // the run before this one, of this incarnation
-  std::uint64_t shards_done_ = 0;
+  std::uint64_t steps_done_ = 0;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read
