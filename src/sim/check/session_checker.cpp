@@ -26,7 +26,7 @@ SessionChecker::SessionChecker(const MasterConfig& config, std::string_view stat
     return;
   }
   leave_stages_that_are_over();
-  follow_steps();
+  follow_steps(0);
 }
 
 void SessionChecker::go_on_from(std::string_view bytes) {
@@ -43,7 +43,7 @@ void SessionChecker::go_on_from(std::string_view bytes) {
   leave_stages_that_are_over();
   shards_.go_on_from(state);
   steps_ = state.data_steps();
-  follow_steps();
+  follow_steps(state.data_fresh());
   for (const record::Session::Told& each : state.told()) told_before_.insert(each.run());
 }
 
@@ -59,10 +59,10 @@ void SessionChecker::leave_stages_that_are_over() {
   }
 }
 
-void SessionChecker::follow_steps() {
+void SessionChecker::follow_steps(std::uint64_t fresh) {
   const std::uint64_t steps = config_.stages[stage_].update.steps_per_run;
   if (std::exchange(steps_, steps) == steps) return;
-  for (const std::uint64_t shard : shards_.given_up()) lineage_.consumed(config_.term, shard);
+  for (const std::uint64_t shard : shards_.given_up(fresh)) lineage_.consumed(config_.term, shard);
 }
 
 SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
@@ -367,7 +367,9 @@ void SessionChecker::obey(const master_command::EnterStage& c) {
   // What a stage leaves behind unmerged is dropped.
   for (const auto& [run, each] : contributions_) shards_.used(each.shards);
   contributions_.clear();
-  follow_steps();
+  record::Session state;
+  expect(kStart, state.ParseFromString(c.state), "a state that cannot be read");
+  follow_steps(state.data_fresh());
   check_state(c.state, false);
 }
 

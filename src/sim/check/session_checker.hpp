@@ -66,7 +66,7 @@ class SessionChecker {
   void end_incarnation(PeerId peer);
   bool is_stage_over() const;
   void leave_stages_that_are_over();
-  void follow_steps();
+  void follow_steps(std::uint64_t fresh);
 
   template <class Event>
   void note(const Event&) {}

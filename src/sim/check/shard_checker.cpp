@@ -69,13 +69,17 @@ void ShardChecker::mark_used(std::uint64_t shard) {
   used_count_ += 1;
 }
 
-std::vector<std::uint64_t> ShardChecker::given_up() {
-  std::vector<std::uint64_t> all(free_.begin(), free_.end());
-  all.insert(all.end(), taken_.begin(), taken_.end());
+std::vector<std::uint64_t> ShardChecker::given_up(std::uint64_t fresh) {
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t shard = 0; shard < fresh; ++shard) {
+    if (is_used(shard)) continue;
+    mark_used(shard);
+    all.push_back(shard);
+  }
   free_.clear();
   taken_.clear();
   held_.clear();
-  for (const std::uint64_t shard : all) mark_used(shard);
+  fresh_ = std::max(fresh_, fresh);
   return all;
 }
 

@@ -40,8 +40,9 @@ class ShardChecker {
   Range reported(std::uint64_t worker);
   // Merged, rejected, dropped or not finite: in any case gone. Requires: they were reported.
   void used(Range shards);
-  // Shards of another length follow: what was not of a run counts as used from here on. Returns it.
-  std::vector<std::uint64_t> given_up();
+  // Shards of another length follow, from `fresh` on: those below that no run was given count as
+  // used. Returns them.
+  std::vector<std::uint64_t> given_up(std::uint64_t fresh);
   // The worker is gone: what it held is nobody's.
   void gone(std::uint64_t worker);
 
