@@ -69,7 +69,7 @@ TEST_CASE("a full disk is waited for until there is room, or somebody asks again
   End end(plan_with(false, true));
   CHECK(end.advance() == "snapshot 8");
   end.jobs.snapshot_failed();
-  end.ending.last_snapshot_failed(kDiskFull, std::chrono::seconds(5), end.out);
+  end.ending.last_snapshot_failed(kDiskFull, 8, std::chrono::seconds(5), end.out);
   CHECK(end.advance().empty());
   CHECK(!end.complete());
   end.ending.retry(8, std::chrono::seconds(34), end.jobs);
@@ -77,12 +77,12 @@ TEST_CASE("a full disk is waited for until there is room, or somebody asks again
   end.ending.retry(8, std::chrono::seconds(35), end.jobs);
   CHECK(end.advance() == "snapshot 8");
   end.jobs.snapshot_failed();
-  end.ending.last_snapshot_failed(kDiskFull, std::chrono::seconds(36), end.out);
+  end.ending.last_snapshot_failed(kDiskFull, 8, std::chrono::seconds(36), end.out);
   end.ending.hurry(std::chrono::seconds(37), end.jobs);
   end.ending.retry(8, std::chrono::seconds(37), end.jobs);
   CHECK(end.advance() == "snapshot 8");
   end.jobs.snapshot_failed();
-  end.ending.last_snapshot_failed(kDiskFull, std::chrono::seconds(38), end.out);
+  end.ending.last_snapshot_failed(kDiskFull, 8, std::chrono::seconds(38), end.out);
   CHECK(end.advance().empty());
   CHECK(end.complete());
   CHECK(end.ending.plan().error->code == ErrorCode::kCannotWrite);
@@ -100,6 +100,19 @@ TEST_CASE("the first error stays; one that was stopped blames no store that is a
   CHECK(!stopped.ending.plan().error);
   stopped.ending.fail(kDiskFull, stopped.out);
   CHECK(stopped.ending.plan().error->code == ErrorCode::kCannotWrite);
+}
+
+TEST_CASE("a last snapshot that the store keeps from being written is an error after a stop, too") {
+  End end(plan_with(false, true, true));
+  CHECK(end.advance() == "snapshot 8");
+  end.jobs.snapshot_failed();
+  end.ending.last_snapshot_failed({ErrorCode::kTimeout, "no answer"}, 8, {}, end.out);
+  CHECK(end.advance().empty());
+  CHECK(end.complete());
+  REQUIRE(end.ending.plan().error);
+  CHECK(end.ending.plan().error->code == ErrorCode::kUnavailable);
+  CHECK(end.ending.plan().error->message ==
+        "the snapshot of iteration 8 is not written: no answer");
 }
 
 TEST_CASE("workers are stopped, or sent to wait for the master that follows") {

@@ -235,6 +235,18 @@ TEST_CASE("a master that was told to stop does not wait for room") {
   CHECK(master.on(master_event::SnapshotFailed{kDiskGone}) == finish_code(ErrorCode::kCannotWrite));
 }
 
+TEST_CASE("a master that was told to stop and cannot get its weights for a snapshot says so") {
+  MasterDriver master(config_for(1, 100));
+  master.join(5, 0);
+  step(master, 0);
+  CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; snapshot 1");
+  CHECK(master.on(master_event::SnapshotFailed{{ErrorCode::kUnavailable, "Redis: no answer"}}) ==
+        finish_code(ErrorCode::kUnavailable));
+  REQUIRE(master.error);
+  CHECK(master.error->message ==
+        "the snapshot of iteration 1 is not written: Redis: no answer");
+}
+
 TEST_CASE("a last snapshot that fails for another reason than the disk is an error at once") {
   MasterDriver master(config_for(1, 1));
   master.join(5, 0);

@@ -41,7 +41,8 @@ void Ending::last_test_failed(const Error& error, SessionCommands& out) {
   fail(error, out);
 }
 
-void Ending::last_snapshot_failed(const Error& error, Instant now, SessionCommands& out) {
+void Ending::last_snapshot_failed(const Error& error, std::uint64_t iteration, Instant now,
+                                  SessionCommands& out) {
   if (error.code == ErrorCode::kCannotWrite && !plan_.stopped) {
     out.note(true,
              "the last snapshot cannot be written: {}; trying again in {} s, until there is room "
@@ -51,7 +52,15 @@ void Ending::last_snapshot_failed(const Error& error, Instant now, SessionComman
     return;
   }
   plan_.snapshot = false;
-  fail(error, out);
+  // Also of one that was told to stop: whoever waits for the files learns that there are none.
+  Error missed{is_transient(error.code) ? ErrorCode::kUnavailable : error.code,
+               fmt::format("the snapshot of iteration {} is not written: {}", iteration,
+                           error.message)};
+  if (plan_.error) {
+    out.note(true, "{}", missed.message);
+  } else {
+    plan_.error = std::move(missed);
+  }
 }
 
 void Ending::retry(std::uint64_t iteration, Instant now, TestsAndSnapshots& jobs) {

@@ -47,9 +47,11 @@ class Ending {
   // Keeps the first error. Whoever was told to stop waits for no store: what was under way there is
   // left out of the snapshot, and given out again by a master that goes on from it.
   void fail(const Error& error, SessionCommands& out);
-  // The test or the snapshot of the last iteration has failed.
+  // The test of the last iteration has failed.
   void last_test_failed(const Error& error, SessionCommands& out);
-  void last_snapshot_failed(const Error& error, Instant now, SessionCommands& out);
+  // Its snapshot has: unless it is tried again that is an error, of one that was stopped too.
+  void last_snapshot_failed(const Error& error, std::uint64_t iteration, Instant now,
+                            SessionCommands& out);
   // A snapshot that could not be written is due again.
   void retry(std::uint64_t iteration, Instant now, TestsAndSnapshots& jobs);
 

@@ -44,7 +44,9 @@ void MasterSession::Impl::handle(const master_event::SnapshotDone& /*event*/) {
 
 void MasterSession::Impl::handle(const master_event::SnapshotFailed& event) {
   const auto at = jobs_.snapshot_failed();
-  if (is_last(at)) return ending_->last_snapshot_failed(event.error, clock_.now(), out_);
+  if (is_last(at)) {
+    return ending_->last_snapshot_failed(event.error, iteration(), clock_.now(), out_);
+  }
   out_.note(true, "the snapshot at iteration {} failed: {}", at.value_or(iteration()),
             event.error.message);
 }
