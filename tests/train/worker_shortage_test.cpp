@@ -42,6 +42,35 @@ TEST_CASE("training pauses below the minimum and goes on at it; gathering never 
   CHECK(take_notes(out) == "training goes on at iteration 8 with 3 workers\n");
 }
 
+TEST_CASE("workers that come and go at one iteration are said once in a while") {
+  MasterConfig config = three_of_five();
+  config.workers_min = 1;
+  WorkerShortage shortage(config);
+  SessionCommands out;
+  const auto come_and_go = [&](std::uint64_t iteration, Instant now) {
+    CHECK(shortage.update({true, 0, iteration, {}}, now, out) == Change::kPauses);
+    CHECK(shortage.update({true, 1, iteration, {}}, now, out) == Change::kGoesOn);
+    return take_notes(out);
+  };
+  const std::string both_at_7 =
+      "no worker is left at iteration 7; waiting for new ones\n"
+      "training goes on at iteration 7 with 1 worker\n";
+  CHECK(come_and_go(7, std::chrono::seconds(1)) == both_at_7);
+  CHECK(come_and_go(7, std::chrono::seconds(2)).empty());
+  CHECK(come_and_go(7, kWaitingNoteInterval).empty());
+  CHECK(come_and_go(7, std::chrono::seconds(1) + kWaitingNoteInterval) == both_at_7);
+  CHECK(!come_and_go(8, std::chrono::seconds(2) + kWaitingNoteInterval).empty());
+
+  // One that lasts is said once its time has come, and so is its end.
+  const Instant later = std::chrono::seconds(3) + kWaitingNoteInterval;
+  shortage.update({true, 0, 8, {}}, later, out);
+  CHECK(take_notes(out).empty());
+  CHECK(!shortage.watch({true, 0, 8, {}}, false, later + kWaitingNoteInterval, out));
+  CHECK(take_notes(out) == "no worker is left at iteration 8; waiting for new ones\n");
+  shortage.update({true, 1, 8, {}}, later + kWaitingNoteInterval, out);
+  CHECK(take_notes(out) == "training goes on at iteration 8 with 1 worker\n");
+}
+
 TEST_CASE("gathering is given up after the join time-out, and says from time to time why") {
   const MasterConfig config = three_of_five();
   WorkerShortage shortage(config);

@@ -22,13 +22,17 @@ WorkerShortage::Change WorkerShortage::update(const View& view, Instant now, Ses
   SPEEDO_ASSERT(view.training);  // gathering never pauses, and training never gathers again
   paused_ = pauses;
   if (paused_) {
-    short_since_ = noted_ = now;
-    note_waiting(view, out);
+    short_since_ = now;
+    // Workers that cannot work come and go at once, and training is no further.
+    is_pause_said_ = view.iteration != noted_at_ || now - *noted_ >= kWaitingNoteInterval;
+    if (is_pause_said_) note_waiting(view, now, out);
     return Change::kPauses;
   }
   short_since_.reset();
-  out.note(false, "training goes on at iteration {} with {}", view.iteration,
-           count_workers(view.ready));
+  if (is_pause_said_) {
+    out.note(false, "training goes on at iteration {} with {}", view.iteration,
+             count_workers(view.ready));
+  }
   return Change::kGoesOn;
 }
 
@@ -42,10 +46,7 @@ std::optional<std::string> WorkerShortage::watch(const View& view, bool store_is
   }
   if (!short_since_) short_since_ = noted_ = now;
   if (auto reason = give_up(view, now)) return reason;
-  if (now - *noted_ >= kWaitingNoteInterval) {
-    noted_ = now;
-    note_waiting(view, out);
-  }
+  if (now - *noted_ >= kWaitingNoteInterval) note_waiting(view, now, out);
   return std::nullopt;
 }
 
@@ -68,7 +69,10 @@ std::optional<std::string> WorkerShortage::give_up(const View& view, Instant now
   return std::nullopt;
 }
 
-void WorkerShortage::note_waiting(const View& view, SessionCommands& out) const {
+void WorkerShortage::note_waiting(const View& view, Instant now, SessionCommands& out) {
+  noted_ = now;
+  if (view.training) noted_at_ = view.iteration;
+  is_pause_said_ = view.training;
   const std::uint64_t needed = wanted(view.training);
   if (!view.training && !view.last_failure.empty()) {
     out.note(true, "waiting for workers: {} of {} are ready; {}", view.ready, needed,

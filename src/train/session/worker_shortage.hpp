@@ -35,7 +35,8 @@ class WorkerShortage {
   std::uint64_t wanted(bool training) const {
     return training ? config_.workers_min : config_.workers_start;
   }
-  // Call when the number of ready workers has changed.
+  // Call when the number of ready workers has changed. A pause at an iteration that has had one is
+  // said again after kWaitingNoteInterval, and the end of a pause where the pause was said.
   Change update(const View& view, Instant now, SessionCommands& out);
   // Call from time to time: says so while workers are missing, and gives the reason when it is time
   // to give up. While the store is away workers cannot make themselves ready, so that time does not
@@ -48,10 +49,12 @@ class WorkerShortage {
  private:
   bool is_short(const View& view) const { return view.ready < wanted(view.training); }
   std::optional<std::string> give_up(const View& view, Instant now) const;
-  void note_waiting(const View& view, SessionCommands& out) const;
+  void note_waiting(const View& view, Instant now, SessionCommands& out);
 
   const MasterConfig& config_;
   bool paused_ = false;
+  bool is_pause_said_ = false;                  // the latest
+  std::optional<std::uint64_t> noted_at_;       // iteration of the last pause that was said
   std::optional<Instant> short_since_, noted_;  // fewer than wanted
   std::optional<Instant> alone_since_;          // training without any worker
 };
