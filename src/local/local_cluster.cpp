@@ -34,8 +34,7 @@ namespace {
 
 constexpr milliseconds kStartPollInterval{2};  // while something starts
 constexpr milliseconds kLookInterval{1000};  // while it matters how far training is
-constexpr milliseconds kWatchInterval{
-    100};  // while training runs; the end of a child comes at once
+constexpr milliseconds kWatchInterval{100};  // while training runs; a child's end comes at once
 constexpr std::chrono::seconds kStartPatience{20};
 constexpr milliseconds kLeavePatience{500};  // for workers to end by themselves
 constexpr std::chrono::seconds kDrainPatience{5};
@@ -130,7 +129,7 @@ class LocalCluster {
   std::optional<Error> lost_;
   std::vector<Left> left_;  // ended with 0, which is right only once training is over
   Instant next_look_{};
-  bool can_go_on_ = false;  // from a checkpoint file, after such a failure
+  bool can_go_on_ = false;  // after such a failure, if there is a checkpoint file
   bool stopping_ = false;
 };
 
@@ -149,7 +148,9 @@ Result<int> LocalCluster::run() {
     print_result();
     if (failure_ || *master_exit_code_ != 0) keep_logs();
   }
-  if (failure_ && can_go_on_) failure_->message += way_on(options_.snapshot_prefix, options_.job);
+  if (failure_ && (can_go_on_ || newest_record(options_.snapshot_prefix, options_.job))) {
+    failure_->message += way_on(options_.snapshot_prefix, options_.job);
+  }
   if (failure_) return *std::move(failure_);
   return *master_exit_code_;
 }

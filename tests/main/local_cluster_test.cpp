@@ -152,6 +152,7 @@ TEST_CASE("A worker that is killed is reported, and training goes on; without an
   const Outcome outcome = Context::finish(process);
   CHECK(outcome.exit_code == 69);
   CHECK(outcome.error_line().find("speedo run: all 2 workers ended") == 0);
+  CHECK(outcome.error_line().find("; --resume=auto goes on from '") != std::string::npos);
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
