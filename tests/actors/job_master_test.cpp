@@ -14,6 +14,7 @@
 
 #include "node_cluster.hpp"
 #include "store/record_codec.hpp"
+#include "store/sharded_key_value.hpp"
 #include "unwilling_map.hpp"
 
 namespace speedo {
@@ -26,7 +27,12 @@ constexpr std::uint64_t kTerm = 7;
 
 // A JobMaster whose store is as willing as the test wants.
 struct MasterAtWork {
-  MasterAtWork() {
+  explicit MasterAtWork(std::shared_ptr<KeyValue> second_server = nullptr) {
+    if (second_server) {
+      const std::vector<std::shared_ptr<KeyValue>> servers = {map, std::move(second_server)};
+      store = std::make_shared<ChunkedStore>(std::make_shared<ShardedKeyValue>(servers, "job"),
+                                             "job");
+    }
     MasterOptions options;
     options.spec = test::NodeCluster().options.spec;
     options.session.term = kTerm;
@@ -94,6 +100,20 @@ TEST_CASE("a store that refuses nothing but writes counts as out of reach, until
   CHECK(refused.error().code == ErrorCode::kUnavailable);
   CHECK(refused.error().message == "the test refuses writes");
   *master.mood = Mood::kWilling;
+  CHECK(master.look());
+}
+
+TEST_CASE("one of two servers that is away is as good as both, until it is back") {
+  const auto mood = std::make_shared<std::atomic<Mood>>(Mood::kWilling);
+  MasterAtWork master(
+      std::make_shared<test::UnwillingMap>(std::make_shared<MemoryKeyValue>(), mood));
+  master.begin_or_fail();
+  CHECK(master.look());
+  *mood = Mood::kReadsOnly;
+  const auto refused = master.look();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  *mood = Mood::kWilling;
   CHECK(master.look());
 }
 

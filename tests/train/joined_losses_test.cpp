@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "support/poll.hpp"
 #include "train/joined_fixture.hpp"
 #include "train/parts/clipped_store.hpp"
 #include "train/parts/part_clip.hpp"
@@ -41,6 +42,24 @@ class CopyLosingMap : public KeyValue {
  private:
   const std::shared_ptr<MemoryKeyValue> map_;
   std::atomic<int>& copies_;
+};
+
+// Answers nothing while it is the one that is away.
+class AwayMap : public KeyValue {
+ public:
+  AwayMap(std::shared_ptr<MemoryKeyValue> map, std::atomic<MemoryKeyValue*>& away)
+      : map_(std::move(map)), away_(away) {}
+  void submit(KvPtr operation) override {
+    if (away_ != map_.get()) return map_->submit(std::move(operation));
+    operation->complete(Error{ErrorCode::kUnavailable, "a failure made by the test"});
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<MemoryKeyValue> map_;
+  std::atomic<MemoryKeyValue*>& away_;
 };
 
 }  // namespace
@@ -266,6 +285,25 @@ TEST_CASE("weights of a part that nobody has any more are said to be lost, also 
   const auto merged = fixture.merge({{0, 3}}, false, 3);
   REQUIRE_FALSE(merged);
   REQUIRE(merged.error().code == ErrorCode::kCorrupt);
+}
+
+TEST_CASE("that a server is away is said between merges, until it is back", "[merger]") {
+  const std::size_t server = GENERATE(0, 1);
+  std::atomic<MemoryKeyValue*> away{nullptr};
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 2, nullptr, [&](std::shared_ptr<MemoryKeyValue> map) {
+    return std::make_shared<AwayMap>(std::move(map), away);
+  });
+  MergerFixture& fixture = *joined.fixture;
+  const auto elsewhere = merge_twice_elsewhere(joined, server, config);
+  away = joined.servers[server].get();
+  elsewhere->die([] {});
+  const std::optional<Error> waits = what_it_waits_for(joined);
+  away = nullptr;
+  REQUIRE(waits.has_value());
+  REQUIRE(waits->code == ErrorCode::kUnavailable);
+  poll_until([&] { return !fixture.merger->waits_because(); });
+  REQUIRE(merge_delta(joined, 3).version == fixture.after(3));
 }
 
 TEST_CASE("histories of a part that were lost where no merge uses them begin at zero", "[merger]") {

@@ -278,7 +278,7 @@ void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {
 // the weights are the merger's care. One that can only be read, or not be written in time, is as
 // good as away.
 Result<void> JobMaster::look_after_store() {
-  SPEEDO_TRY(store_->put_blob(probe_key(), ""));
+  SPEEDO_TRY(probe_servers());
   SPEEDO_ASSIGN(bool is_there, has_blob(job_key(), job_record_));
   if (is_there && parts_) {
     SPEEDO_ASSIGN(is_there, has_blob(parts_key(), parts_record_));
@@ -287,6 +287,15 @@ Result<void> JobMaster::look_after_store() {
     SPEEDO_WARN("the store has lost the job, or has an earlier one in its place; publishing it "
                 "again");
     SPEEDO_TRY(put_job());
+  }
+  return {};
+}
+
+// All of them: one that is away keeps workers from their weights, and the others from handing in.
+Result<void> JobMaster::probe_servers() {
+  SPEEDO_TRY(store_->put_blob(probe_key(), ""));
+  for (std::size_t part = 1; part < store_->parts(); ++part) {
+    SPEEDO_TRY(store_->put_blob(part_key(part, probe_key()), ""));
   }
   return {};
 }

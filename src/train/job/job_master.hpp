@@ -89,6 +89,7 @@ class JobMaster : public MasterWork {
   void write_files(OpenSnapshot snapshot);
   Result<StateOfWorker> state_of(WorkerId worker, std::uint64_t iteration) const;
   Result<void> look_after_store();
+  Result<void> probe_servers();
   Result<bool> has_blob(std::string_view key, const std::string& value);
   void erase_records_of_gone();
   Result<void> erase_records(std::uint64_t worker);

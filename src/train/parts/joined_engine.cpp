@@ -419,17 +419,22 @@ Merger::Copy JoinedEngine::joined(std::span<const part_answer::Copied> parts) co
   return copy;
 }
 
-// Each part looks after its own chunks. That another master has the job is said here: one server
-// alone may know of it, and no merge would follow where workers lack the weights.
+// Each part looks after its own chunks. That another master has the job is said here, and that a
+// server is away: one alone may know of it, and no merge would follow where workers lack the
+// weights.
 Result<void> JoinedEngine::restore_lost_weights() {
   if (superseded_) return *superseded_;
   if (start_) return {};
   seats_.look();
-  restore_manifest().ignore("the next merge says so, if it cannot either");
+  // What else it meets the next merge says, if it cannot either.
+  auto restored = restore_manifest();
   if (superseded_) return *superseded_;
   auto opened = open_closed();
-  if (!opened && opened.error().code == ErrorCode::kCorrupt) return opened;
   if (superseded_) return *superseded_;
+  if (!opened && opened.error().code == ErrorCode::kCorrupt) return opened;
+  for (const auto& each : {opened, restored}) {
+    if (!each && is_transient(each.error().code)) return each;
+  }
   return {};
 }
 
