@@ -80,7 +80,7 @@ TEST_CASE("every message arrives as it was sent") {
   require_same(WelcomeMessage{kAll, text, text, kAll, 1, kAll, text, kAll, kAll});
   require_same(RefusedMessage{7, text});
   require_same(ReadyMessage{1, kAll, 0});
-  require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, 0x7fc00000U, kNoRun});
+  require_same(TrainMessage{kAll, 2, 3, 4, kAll, 6, 7, kAll, 8, 0x7fc00000U, kNoRun});
   require_same(BeatMessage{kAll, kNoRun, 3});
   require_same(TrainedMessage{kAll, kAll, 0x7f800000U, kAll, kAll, {kAll, kAll, kAll, kAll, kAll},
                               {kAll, kAll}, kAll, kAll, text, {kAll, kAll}});
