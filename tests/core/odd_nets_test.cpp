@@ -213,5 +213,36 @@ TEST_CASE("an activation beside has one gradient whether a layer behind it works
   check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
 }
 
+// An MVN that divides by the deviation gets memory of its own, whatever reads the blob before it.
+TEST_CASE("a layer's gradient is the same whether an MVN with variance behind it works in place") {
+  const auto [blob, before] = GENERATE(table<std::string, std::string>({
+      {"a", "type: 'Sigmoid' bottom: 'c' top: 'a'"},
+      {"a", "type: 'TanH' bottom: 'c' top: 'a'"},
+      {"a", "type: 'Exp' bottom: 'c' top: 'a'"},
+      {"a", "type: 'Softmax' bottom: 'c' top: 'a'"},
+      {"a",
+       "type: 'Eltwise' bottom: 'c' bottom: 'd' top: 'a'"
+       " eltwise_param { operation: PROD stable_prod_grad: false }"},
+      {"c", "type: 'ReLU' bottom: 'c' top: 'c' relu_param { negative_slope: 0.1 }"},
+      {"c", "type: 'ELU' bottom: 'c' top: 'c'"},
+      {"c", "type: 'TanH' bottom: 'c' top: 'c'"},
+  }));
+  CAPTURE(before);
+  const auto run = [&, &blob = blob, &before = before](const std::string& top) {
+    const std::string shape = "dim: 3 dim: 4 dim: 3 dim: 2";
+    const std::string text =
+        input("x", shape) + input("d", shape) + input("y", shape) +
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param {"
+        " num_output: 4 kernel_size: 1 weight_filler { type: 'xavier' } } }\n"
+        "layer { name: 'before' " +
+        before + " }\nlayer { name: 'mvn' type: 'MVN' bottom: '" + blob + "' top: '" + top +
+        "' }\nlayer { name: 'loss' type: 'EuclideanLoss' bottom: '" + top + "' bottom: 'y' }\n";
+    return run_net(text, test_backend(), net_options(Phase::kTrain), 1);
+  };
+  const NetRun beside = run("b"), in_place = run(blob);
+  CHECK(beside.losses == in_place.losses);
+  check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
+}
+
 }  // namespace
 }  // namespace speedo

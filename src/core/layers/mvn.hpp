@@ -14,6 +14,9 @@ class MvnLayer final : public Layer {
  public:
   using Layer::Layer;
   bool allows_in_place() const override { return true; }
+  // Not for its own backward pass: with a top of its own it spares the blob that the layer before
+  // may need as it made it, and values_may_share() gives the memory back where nobody does.
+  bool keeps_bottom() const override { return norm_.epsilon.has_value(); }
   bool keeps_top() const override { return norm_.epsilon.has_value(); }
   Result<void> setup(const LayerContext& context, Tensors bottoms, Tensors tops) override;
   Result<void> reshape(Tensors bottoms, Tensors tops) override;
