@@ -483,6 +483,47 @@ TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]")
   CHECK(seen == 3);
 }
 
+// A BatchNorm that learns in the test net too: each of its passes adds to the statistics.
+caffe::SolverParameter learning_in_tests(const std::string& extra) {
+  caffe::SolverParameter message = small_solver(extra);
+  auto& layers = *message.mutable_net_param()->mutable_layer();
+  caffe::LayerParameter& norm = *layers.Add();
+  norm.set_name("norm");
+  norm.set_type("BatchNorm");
+  norm.add_bottom("data");
+  norm.add_top("data");
+  norm.mutable_batch_norm_param()->set_use_global_stats(false);
+  norm.mutable_batch_norm_param()->set_moving_average_fraction(1.0F);
+  for (int i = layers.size() - 1; i > 1; --i) layers.SwapElements(i, i - 1);
+  return message;
+}
+
+TEST_CASE("the last snapshot has the statistics from before the last test", "[solver]") {
+  const Action action = GENERATE(Action::kContinue, Action::kSnapshot, Action::kSnapshotAndStop);
+  CAPTURE(static_cast<int>(action));
+  World world;
+  Solver* running = nullptr;
+  int asked = 0;
+  std::vector<float> weights;  // of the statistics, in each snapshot
+  Solver::Hooks hooks;
+  hooks.poll = [&] {  // The third time is within the last test.
+    return running->iteration() == 4 && ++asked == 3 ? action : Action::kContinue;
+  };
+  hooks.snapshot = [&](std::int64_t, const caffe::NetParameter& net, caffe::SolverState&) {
+    for (const caffe::LayerParameter& layer : net.layer()) {
+      if (layer.name() == "norm") weights.push_back(layer.blobs(2).data(0));
+    }
+    return Result<void>();
+  };
+  const auto solver = world.solver(
+      learning_in_tests("max_iter: 4 test_iter: 5 test_interval: 4 test_initialization: false"),
+      std::move(hooks));
+  running = solver.get();
+  REQUIRE(solver->solve());
+  CHECK(asked >= 3);
+  CHECK(weights == std::vector<float>{4.0F});
+}
+
 TEST_CASE("a state of another net is refused", "[solver]") {
   World world;
   Saved saved;

@@ -216,12 +216,12 @@ Result<void> Solver::Impl::poll() {
   const Action action = hooks.poll();
   if (action != Action::kContinue) SPEEDO_TRY(settle());
   if (action == Action::kStop || action == Action::kSnapshotAndStop) stopped = true;
-  if (action == Action::kSnapshot && (in_last_test || iteration == last_iteration)) {
+  if (action != Action::kSnapshot && action != Action::kSnapshotAndStop) return {};
+  if (in_last_test || (action == Action::kSnapshot && iteration == last_iteration)) {
     snapshot_wanted = true;
     return {};
   }
-  if (action == Action::kSnapshot || action == Action::kSnapshotAndStop) return snapshot();
-  return {};
+  return snapshot();
 }
 
 Result<void> Solver::Impl::test_if_due() {
@@ -270,12 +270,15 @@ bool Solver::Impl::last_test_due() const {
 }
 
 // The last test says whether the weights are worth a snapshot, so it comes before, and its lines
-// where Caffe has them.
+// where Caffe has them. Statistics that its passes change are put back, as Caffe's snapshot is from
+// before the test.
 Result<std::vector<TestScores>> Solver::Impl::test_last() {
   if (!last_test_due()) return std::vector<TestScores>{};
+  kept->keep();
   in_last_test = true;
   auto tested = test_all();
   in_last_test = false;
+  kept->restore();
   return tested;
 }
 
