@@ -81,6 +81,33 @@ TEST_CASE("what several shards make of the statistics is contributed as the size
   CHECK(statistics(cluster).back() == Approx(whole / static_cast<float>(shards)));
 }
 
+// The pass that looks whether the weights have diverged.
+TEST_CASE("a snapshot has the merged statistics, though the test net's passes change them") {
+  std::string text = statistics_solver("test_iter: 1 test_interval: 1 ");
+  const std::string options = "batch_norm_param { ";
+  text.insert(text.find(options) + options.size(), "use_global_stats: false ");
+  const auto nets = test::value_of(JobNets::create(
+      test::trainer_parts(), {.job = {.solver_text = text, .base = {}, .stages = {{}}},
+                              .with_tests = true,
+                              .initial_weights = {},
+                              .initial_state = {}}));
+  const auto copy = std::make_shared<const Merger::Copy>(Merger::Copy{
+      .version = {4}, .weights = nets->take_start().weights, .histories = {}, .state = {}});
+  float weight = -1.0F;
+  REQUIRE(test::await<Result<void>>([&](auto done) {
+    nets->snapshot(
+        4, copy,
+        [&](std::int64_t, const caffe::NetParameter& net, caffe::SolverState&, const std::string&) {
+          for (const caffe::LayerParameter& layer : net.layer()) {
+            if (layer.name() == "bn") weight = layer.blobs(2).data(0);
+          }
+          return Result<void>();
+        },
+        done);
+  }));
+  CHECK(weight == 0.0F);
+}
+
 // The batches of one of several workers that take turns.
 class TurnFeeds : public FeedFactory {
  public:

@@ -156,9 +156,12 @@ Result<void> ThreadJobNets::refuse_diverged(std::uint64_t iteration) {
 }
 
 // A job without histories on the master gives its state file zeros, so that training can go on from
-// it anywhere.
+// it anywhere. The model is taken before the look at the test net, whose pass may change
+// statistics.
 Result<void> ThreadJobNets::write(std::uint64_t iteration, const Merger::Copy& weights,
                             const WriteSnapshot& write_files) {
+  caffe::NetParameter model;
+  nets_.train->to_proto(model, solver_.snapshot_diff());
   SPEEDO_TRY(refuse_diverged(iteration));
   const std::vector<Arena*> histories = rule_->histories();
   SPEEDO_ASSERT(weights.histories.empty() || weights.histories.size() == histories.size());
@@ -170,8 +173,6 @@ Result<void> ThreadJobNets::write(std::uint64_t iteration, const Merger::Copy& w
     }
   }
   const auto number = static_cast<std::int64_t>(iteration);
-  caffe::NetParameter model;
-  nets_.train->to_proto(model, solver_.snapshot_diff());
   caffe::SolverState state;
   rule_->save(state, number);
   return write_files(number, model, state, weights.state);
