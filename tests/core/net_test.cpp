@@ -123,6 +123,14 @@ TEST_CASE("what is trained before a layer that cannot be differentiated is refus
   make_net(before + "propagate_down: false " + after);
 }
 
+TEST_CASE("a wish for a gradient that cannot be is refused as a wish", "[net][backward]") {
+  const std::string text = input("word", "dim: 2") + kThreeTargets +
+                           "layer { name: 'e' type: 'Embed' bottom: 'word' top: 'e' "
+                           "embed_param { num_output: 3 input_dim: 2 } propagate_down: true }\n" +
+                           loss("e", "label");
+  expect(text, "propagate_down is true for bottom 'word', which cannot have a gradient");
+}
+
 TEST_CASE("propagate_down: false cuts off what lies before", "[net][backward]") {
   const auto net = make_net(kTwoRecords + kThreeTargets + product("x", "data") +
                             product("y", "x", "propagate_down: false") + loss("y", "label"));

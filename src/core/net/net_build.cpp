@@ -308,6 +308,13 @@ Result<void> Net::Impl::choose_backward() {
   const BackwardPlan plan = plan_backward(graph, traits, is_forced);
   if (!plan.refused.empty() && options.phase == Phase::kTrain) {
     const auto [layer, bottom] = plan.refused.front();
+    const std::string& blob = built[layer].bottom_names[bottom];
+    if (!traits[layer].propagate_down.empty()) {
+      return layer_error(messages[layer],
+                         fmt::format("propagate_down is true for bottom '{}', which cannot have a "
+                                     "gradient here; set it to false there",
+                                     blob));
+    }
     return layer_error(messages[layer],
                        fmt::format("bottom '{}' depends on trained parameters, but this layer "
                                    "cannot propagate a gradient to it; set propagate_down: "

@@ -25,7 +25,8 @@ struct BackwardPlan {
   std::vector<bool> needs_backward;          // per node
   std::vector<std::vector<bool>> propagate;  // per node and bottom
   std::vector<bool> needs_grad;              // per blob
-  // Bottoms that depend on trained parameters, but cannot have a gradient: they get none.
+  // Bottoms that depend on trained parameters, or of which the prototxt wants it, but that cannot
+  // have a gradient: they get none.
   std::vector<Bottom> refused;
 };
 
