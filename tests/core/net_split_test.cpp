@@ -69,6 +69,35 @@ TEST_CASE("an explicit loss weight is a reader and moves to the first top", "[sp
             .loss_weight(0) == 2.0F);
 }
 
+// What is told of a net in which the first top of layer 'l' is read.
+std::vector<std::string> changed_losses(const std::string& layer) {
+  caffe::NetParameter net =
+      net_message(input("d", "dim: 2") + input("y", "dim: 2") + "layer { name: 'l' bottom: 'd' " +
+                  layer + " }\nlayer { name: 'q' type: 'Power' bottom: 'a' top: 'q' }");
+  std::vector<std::string> lines;
+  REQUIRE(insert_splits(net, {}, &lines));
+  return lines;
+}
+
+TEST_CASE("losses that count otherwise than their weights say are told of", "[split]") {
+  using Lines = std::vector<std::string>;
+  CHECK(changed_losses("type: 'Slice' top: 'a' top: 'b' loss_weight: 2 loss_weight: 3") ==
+        Lines{"layer 'l' (Slice): the loss_weight 3 of top 'b' counts as 0, as in Caffe, because "
+              "another layer reads top 'a': set that one's to 0, and put a Split with "
+              "loss_weight: 2 behind it"});
+  CHECK(changed_losses("type: 'EuclideanLoss' bottom: 'y' top: 'a' loss_weight: 0.25") ==
+        Lines{"layer 'l' (EuclideanLoss): the loss_weight 0.25 of top 'a' counts as 1.25, as in "
+              "Caffe, because another layer reads top 'a': set that one's to 0, and put a Split "
+              "with loss_weight: 0.25 behind it"});
+  const Lines softmax = changed_losses(
+      "type: 'SoftmaxWithLoss' bottom: 'y' top: 'b' top: 'a' loss_weight: 0 loss_weight: 2");
+  REQUIRE(softmax.size() == 1);
+  CHECK(softmax[0].find("loss_weight 0 of top 'b' counts as 1,") != std::string::npos);
+  CHECK(changed_losses("type: 'Slice' top: 'a' top: 'b' loss_weight: 2 loss_weight: 0").empty());
+  CHECK(changed_losses("type: 'Slice' top: 'a' top: 'b' loss_weight: 0 loss_weight: 3").empty());
+  CHECK(changed_losses("type: 'EuclideanLoss' bottom: 'y' top: 'a'").empty());
+}
+
 TEST_CASE("several tops of one layer each get their split behind it", "[split]") {
   const std::string two = "layer { name: 'i' type: 'Input' top: 'a' top: 'b' }";
   const auto net = split(two + loss("a", "b") + product("p", "a") + product("q", "b"));

@@ -104,7 +104,9 @@ Result<void> Net::Impl::build(const caffe::NetParameter& parameter) {
                                                  caffe::Phase_Name(state.phase()))};
   }
   if (options.logs_set_up) log_parameters(state, net);
-  SPEEDO_TRY(insert_splits(net));
+  std::vector<std::string> changed_losses;
+  SPEEDO_TRY(insert_splits(net, {}, &changed_losses));
+  if (options.logs_set_up) log_changed_losses(state, changed_losses);
   name = net.name();
   is_forced = net.force_backward();
   const auto count = static_cast<std::size_t>(net.layer_size());
@@ -319,7 +321,7 @@ Result<void> Net::Impl::choose_backward() {
                        fmt::format("bottom '{}' depends on trained parameters, but this layer "
                                    "cannot propagate a gradient to it; set propagate_down: "
                                    "false there",
-                                   built[layer].bottom_names[bottom]));
+                                   blob));
   }
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     graph.nodes[layer].needs_backward = plan.needs_backward[layer];

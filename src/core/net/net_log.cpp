@@ -33,6 +33,11 @@ void log_parameters(const caffe::NetState& state, const caffe::NetParameter& net
   SPEEDO_INFO_LINES("Initializing net from parameters: \n{}", message_text(shown));
 }
 
+void log_changed_losses(const caffe::NetState& state, const std::vector<std::string>& lines) {
+  if (state.phase() != caffe::TRAIN) return;
+  for (const std::string& line : lines) SPEEDO_WARN("{}", line);
+}
+
 void log_creation(const caffe::LayerParameter& message) {
   SPEEDO_INFO("Creating layer {}", message.name());
   SPEEDO_INFO("Creating Layer {}", message.name());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <speedo/core/parameter_arena.hpp>
 
@@ -15,6 +16,8 @@ namespace speedo {
 void log_rule_unmet(const std::string& why);
 // "Initializing net from parameters: " and the filtered net, before Splits, without weights.
 void log_parameters(const caffe::NetState& state, const caffe::NetParameter& net);
+// Warnings, of a training net alone: a solver's other nets mostly have the same losses.
+void log_changed_losses(const caffe::NetState& state, const std::vector<std::string>& lines);
 // "Creating Layer ip1", "ip1 <- data", "ip1 -> ip1".
 void log_creation(const caffe::LayerParameter& message);
 // "Sharing parameters 'w' owned by layer 'ip1', param index 0"

@@ -23,8 +23,9 @@ using TopPlace = std::pair<int, int>;  // layer, index among its tops
 
 class SplitInserter {
  public:
-  SplitInserter(caffe::NetParameter& net, const std::vector<std::string>& given)
-      : net_(net), given_(given) {
+  SplitInserter(caffe::NetParameter& net, const std::vector<std::string>& given,
+                std::vector<std::string>* changed_losses)
+      : net_(net), given_(given), changed_losses_(changed_losses) {
     for (std::size_t i = 0; i < given.size(); ++i)
       latest_[given[i]] = {kGiven, static_cast<int>(i)};
   }
@@ -128,8 +129,27 @@ class SplitInserter {
     }
     if (use.loss_weight != 0.0F) {
       // As in Caffe, all weights of the producer go, and a loss layer falls back on its default.
+      if (producer.loss_weight_size() != 0) note_changed_losses(place, producer);
       producer.clear_loss_weight();
       use.next_reader = 1;
+    }
+  }
+
+  // `place`: the first top of the producer that takes the weights away.
+  void note_changed_losses(const TopPlace& place, const caffe::LayerParameter& producer) {
+    if (changed_losses_ == nullptr) return;
+    for (int top = 0; top < producer.top_size(); ++top) {
+      const TopUse& use = uses_[{place.first, top}];
+      const bool has_default = top == 0 && producer.type().ends_with("Loss");
+      const float counted =
+          (has_default ? 1.0F : 0.0F) + (use.readers > 1 ? use.loss_weight : 0.0F);
+      if (counted == use.loss_weight) continue;
+      changed_losses_->push_back(fmt::format(
+          "layer '{}' ({}): the loss_weight {:g} of top '{}' counts as {:g}, as in Caffe, because "
+          "another layer reads top '{}': set that one's to 0, and put a Split with loss_weight: "
+          "{:g} behind it",
+          producer.name(), producer.type(), use.loss_weight, producer.top(top), counted,
+          producer.top(place.second), uses_[place].loss_weight));
     }
   }
 
@@ -138,6 +158,7 @@ class SplitInserter {
 
   caffe::NetParameter& net_;
   const std::vector<std::string>& given_;
+  std::vector<std::string>* changed_losses_;
   std::vector<std::string> producer_names_;
   std::map<std::string, TopPlace> latest_;  // the last producer of each blob so far
   std::map<TopPlace, TopPlace> sources_;    // of each bottom
@@ -146,8 +167,9 @@ class SplitInserter {
 
 }  // namespace
 
-Result<void> insert_splits(caffe::NetParameter& net, const std::vector<std::string>& given) {
-  return SplitInserter(net, given).run();
+Result<void> insert_splits(caffe::NetParameter& net, const std::vector<std::string>& given,
+                           std::vector<std::string>* changed_losses) {
+  return SplitInserter(net, given, changed_losses).run();
 }
 
 }  // namespace speedo
