@@ -20,7 +20,7 @@ from random_net import generate
 from solver import Solver
 
 # They run first; together they have most of the layers, solvers and ways to share a parameter.
-KEPT_SEEDS = [1, 12, 30, 32, 33, 55, 71, 104]
+KEPT_SEEDS = [12, 13, 24, 25, 39, 55, 90, 93]
 PROCESS_SECONDS = 120
 CARRIES_STATE = ("LSTM", "RNN")  # from pass to pass, each worker its own
 WRONG = ("differs", "refused", "hangs")

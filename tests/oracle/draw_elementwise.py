@@ -23,6 +23,7 @@ IN_PLACE = [
     "Softmax",
     "MVN",
 ]
+
 # Those that may write where the layer before them reads.
 SHARING = ["ReLU", "ELU", "Sigmoid", "TanH", "Exp", "Bias", "Softmax"]
 
@@ -125,9 +126,13 @@ class ElementwiseLayers:
             on = self.facts[self.layers[-1].top[0]]
 
     def alias_alone(self, f):
+        """Whether no other layer reads the memory; a recurrent layer does, of its own top."""
         a = f.alias
         while a:
             if self.facts[a].readers > 1 or self.facts[a].fixed:
+                return False
+            maker = self.run.maker.get(a)  # None of a blob of the data layer
+            if maker is not None and maker.type in ("LSTM", "RNN"):
                 return False
             a = self.facts[a].alias
         return True

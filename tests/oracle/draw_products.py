@@ -70,6 +70,38 @@ class ProductLayers:
             layer.top[:] = [layer.name + "_0", layer.name + "_1"]
         self.commit(self.weigh(layer))
 
+    def twin(self):
+        """A layer with the parameters of an earlier one, as Siamese nets have."""
+        kinds = ("Convolution", "Deconvolution", "InnerProduct")
+        able = [each for each in self.layers if each.type in kinds and len(each.bottom) == 1]
+        if not able:
+            raise Unfit()
+        earlier = self.pick(able)
+        n = self.open(lambda s, f: s == self.shape(earlier.bottom[0]))
+        layer = pb.LayerParameter()
+        layer.CopyFrom(earlier)
+        layer.name = self.named(earlier.type)
+        layer.bottom[:], layer.top[:] = [n], [layer.name]
+        for field in ("loss_weight", "propagate_down", "param"):
+            layer.ClearField(field)
+        for i in range(sum(key[0] == earlier.name for key in self.params.of)):
+            self.share_parameter(earlier, i, layer.param.add())
+        self.commit(layer)
+
+    def share_parameter(self, earlier, i, spec):
+        """Names the parameter where it has no name; its new user may then say its multipliers."""
+        while len(earlier.param) <= i:
+            earlier.param.add()
+        first = earlier.param[i]
+        if not first.name:
+            first.name = f"{earlier.name}_p{i}"
+            self.params.named[first.name] = self.params.of[earlier.name, i]
+            if not first.HasField("lr_mult") and self.chance(0.4):
+                spec.lr_mult = self.pick([0.5, 2.0])
+            if not first.HasField("decay_mult") and self.chance(0.4):
+                spec.decay_mult = self.pick([0.0, 0.5, 3.0])
+        spec.name = first.name
+
     def tower(self):
         """Convolution or InnerProduct with the usual layers behind it, mostly in place."""
         self.pick([self.convolution, self.convolution, self.inner_product])()

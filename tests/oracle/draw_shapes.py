@@ -232,7 +232,7 @@ class ShapeLayers:
             )
         layer = self.layer(kind, names)
         layer.recurrent_param.num_output = self.between(1, 6)
-        # both take random fillers unless told otherwise
+        # Both draw their weights unless told otherwise.
         layer.recurrent_param.weight_filler.type = "constant"
         self.param_specs(layer, (3 if kind == "LSTM" else 5) + len(names) - 2)
         before = dict(self.run.state)

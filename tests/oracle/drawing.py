@@ -100,7 +100,7 @@ class Drawing:
         ]
         if not names:
             raise Unfit()
-        # newer and unread ones more often
+        # Newer and unread ones come more often.
         weights = np.array(
             [(3.0 if self.facts[n].readers == 0 else 1.0) * (1 + i) for i, n in enumerate(names)]
         )

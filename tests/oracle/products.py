@@ -132,9 +132,6 @@ def parameter(run, layer, bottoms, tops):
     return [run.param(layer, 0, list(layer.parameter_param.shape.dim)).clone()]
 
 
-# Recurrence
-
-
 def recurrent(run, layer, bottoms):
     """x (T x N x D), what continues (T x N), the hidden size, the state of the last pass."""
     x, cont, h = bottoms[0].value, bottoms[1].value.detach(), layer.recurrent_param.num_output

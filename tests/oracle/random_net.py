@@ -13,7 +13,7 @@ KINDS = (
     + ["inner_product"] * 4 + ["eltwise"] * 3 + ["pooling", "concat", "slice", "two_bottoms"] * 2
     + ["deconvolution", "im2col", "embed", "spp", "lrn", "flatten", "reshape", "split", "tile"]
     + ["crop", "reduction", "arg_max", "threshold", "silence", "reindex", "filter", "parameter"]
-    + ["recurrent"]
+    + ["recurrent"] + ["twin"] * 4
 )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ class Generator(ElementwiseLayers, ProductLayers, ShapeLayers, LossLayers, Drawi
         )
         if self.chance(0.5):
             self.real([self.between(2, 7)])
-        # something to learn, first
+        # Something to learn comes first.
         self.attempt(["convolution", "inner_product"])
         while len(self.layers) < self.size:
             self.attempt(KINDS)
