@@ -8,7 +8,7 @@ from protos import pb
 
 NUMBER = r"(-?(?:[\d.]+(?:e[+-]?\d+)?|inf|nan))"
 # Of an array's largest value, or of the largest term of a loss.
-LIMIT, STEADY_LIMIT = 1e-4, 2e-5
+LIMIT, STEADY_LIMIT = 5e-4, 2e-5
 SHOWN = 32  # elements of an output in the log
 
 

@@ -1,7 +1,10 @@
 """Draws layers that may work in place."""
 
+import math
+
 import numpy as np
 
+from drawing import Unfit
 from protos import pb
 
 IN_PLACE = [
@@ -87,15 +90,18 @@ class ElementwiseLayers:
         kind = self.pick(kinds)
         place = self.chance(0.55) if place is None else place
         least = {"MVN": 4, "PReLU": 2}.get(kind, 1)
+        most = 4 if kind == "MVN" else math.inf
 
         def fits(shape, f):
-            if len(shape) < least or on not in (None, f):
+            if not least <= len(shape) <= most or on not in (None, f):
                 return False
             if place:
                 return f.readers == 0 and not f.fixed and not f.dead and self.alias_alone(f)
             return True
 
         n = self.open(fits)
+        if place and self.is_normalized_relu(n):
+            raise Unfit()
         layer = self.fill_elementwise(kind, n)
         layer.name = self.named(kind)
         layer.bottom.append(n)
@@ -124,6 +130,16 @@ class ElementwiseLayers:
         for _ in range(self.between(2, 4)):
             self.elementwise(True, on, SHARING if self.chance(0.7) else IN_PLACE)
             on = self.facts[self.layers[-1].top[0]]
+
+    def is_normalized_relu(self, name):
+        """Whether a ReLU made it from what a BatchNorm or a Scale made: the program may compute the
+        two as one, and whether it does is no rule of Caffe's."""
+        made = [layer for layer in self.layers if name in layer.top]
+        if not made or made[-1].type != "ReLU":
+            return False
+        source = made[-1].bottom[0]
+        before = [layer for layer in self.layers if source in layer.top and layer is not made[-1]]
+        return bool(before) and before[-1].type in ("BatchNorm", "Scale")
 
     def alias_alone(self, f):
         """Whether no other layer reads the memory; a recurrent layer does, of its own top."""

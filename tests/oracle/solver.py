@@ -158,11 +158,11 @@ class Solver:
             if s.test_interval and it % s.test_interval == 0 and (it > 0 or s.test_initialization):
                 self.test()
             self.step(it)
-        # The test comes before the loss that is shown last: it moves the statistics of a BatchNorm
-        # with use_global_stats: false, and that loss changes nothing.
+        # A test moves the statistics of a BatchNorm with use_global_stats: false; the last snapshot
+        # is of before the last one.
+        self.final = [o["value"].detach().clone() for o in self.parameters.owners]
         if s.test_interval:
             self.test()
-        self.final = [o["value"].detach().clone() for o in self.parameters.owners]
         value = self.net.forward(self.layers[TRAIN], self.reader.next())
         self.losses.append(float(value.detach()))
         return self
