@@ -107,7 +107,8 @@ using KvPtr = std::shared_ptr<KvOperation>;
 class KeyValue {
  public:
   virtual ~KeyValue() = default;
-  // Queues and returns. Operations may be executed in any order.
+  // Queues and returns; the first after stop_waiting() may wait for some seconds until it is known
+  // where the map is. Operations may be executed in any order.
   virtual void submit(KvPtr operation) = 0;
   // Every key that begins with `prefix`, in any order, some of them perhaps twice. Of keys that
   // come or go meanwhile it may name some.

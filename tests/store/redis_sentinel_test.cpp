@@ -25,7 +25,11 @@ std::uint64_t version_at(const RedisServer& server) {
 
 // A failover by order: until Sentinels demote the old primary, it goes on as one.
 void fail_over(RedisSentinelGroup& group) {
-  while (version_at(group.replica()) == 0) std::this_thread::sleep_for(kLook);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (version_at(group.replica()) == 0) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(kLook);
+  }
   REQUIRE(ask_redis(group.port(), "SENTINEL FAILOVER shelf") == "OK");
 }
 

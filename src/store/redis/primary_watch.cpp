@@ -75,10 +75,12 @@ void PrimaryWatch::run() {
 }
 
 void PrimaryWatch::ask_at_end() {
+  if (has_ended_) return;
   const std::lock_guard asking(asking_);
-  if (std::exchange(has_ended_, true)) return;
+  if (has_ended_) return;
   const Instant end = steady_clock().now() + kFailoverPatience;
   while (ask_all() && steady_clock().now() < end) std::this_thread::sleep_for(kFailoverLook);
+  has_ended_ = true;
 }
 
 // Whether one of them is about to replace the primary.
@@ -94,9 +96,12 @@ bool PrimaryWatch::ask_all() {
     is_being_replaced |= named->is_being_replaced;
     if (!newest || named->epoch > newest->epoch) newest = std::move(named);
   }
-  if (!newest) return false;
+  // Those that know of the latest one may be silent now.
+  if (!newest || newest->epoch < last_epoch_) return is_being_replaced;
+  last_epoch_ = newest->epoch;
   const std::string where = newest->host + ":" + std::to_string(newest->port);
-  if (!last_.empty() && last_ != where) {
+  if (where == last_) return is_being_replaced;
+  if (!last_.empty()) {
     SPEEDO_WARN("Sentinels name {} as the primary '{}', and no longer {}: going there", where,
                 options_.address.primary, last_);
   }

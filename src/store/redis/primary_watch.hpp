@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +33,8 @@ struct NamedPrimary {
 class PrimaryWatch {
  public:
   using Take = std::function<void(const NamedPrimary&)>;
-  // `take`: is told each time who the primary is, by the Sentinel that knows of the latest
-  // failover; on the watch's thread or in ask_at_end().
+  // `take`: is told who the primary is, at first and whenever it is another, by the Sentinel that
+  // knows of the latest failover; on the watch's thread or in ask_at_end().
   PrimaryWatch(const RedisOptions& options, Take take);
   ~PrimaryWatch();
 
@@ -51,8 +52,9 @@ class PrimaryWatch {
 
   std::mutex asking_;
   std::vector<std::unique_ptr<RedisSession>> sessions_;  // one a Sentinel; guarded by asking_
-  std::string last_;                                     // that was named; guarded by asking_
-  bool has_ended_ = false;                               // guarded by asking_
+  std::string last_;              // that was named; guarded by asking_
+  std::uint64_t last_epoch_ = 0;  // of that; guarded by asking_
+  std::atomic<bool> has_ended_{false};
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -121,11 +121,10 @@ void RedisConnection::go_to_primary() {
     return each.host == primary->by.host && each.port == primary->by.port;
   });
   std::rotate(sentinels.begin(), known, known + 1);
+  last_progress_ = Clock::now();  // At the end another server has its own time to answer.
   if (!session_) return;
   const RedisAddress& there = session_->address();
-  if (there.host == primary->host && there.port == primary->port) return;
-  drop_session();
-  last_progress_ = Clock::now();  // At the end another server has its own time to answer.
+  if (there.host != primary->host || there.port != primary->port) drop_session();
 }
 
 RedisConnection::Clock::time_point RedisConnection::patience_end() const {

@@ -32,6 +32,7 @@ RedisConnections::RedisConnections(const RedisOptions& options,
 void RedisConnections::follow(const NamedPrimary& primary) {
   for (const auto& connection : connections_) connection->follow(primary);
   const std::lock_guard lock(mutex_);
+  primary_ = primary;
   if (small_) small_->follow(primary);
 }
 
@@ -54,6 +55,7 @@ RedisConnection& RedisConnections::small_connection() {
     options.limit = nullptr;
     small_ = std::make_unique<RedisConnection>(options, nullptr, incarnations_,
                                                RedisConnection::Extras{.give_back = give_back_});
+    if (primary_) small_->follow(*primary_);
     if (hurried_) small_->stop_waiting();
   }
   return *small_;

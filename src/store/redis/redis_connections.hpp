@@ -37,6 +37,7 @@ class RedisConnections {
   std::vector<std::unique_ptr<RedisConnection>> connections_;
   std::mutex mutex_;
   std::unique_ptr<RedisConnection> small_;  // made when it is needed; guarded by mutex_
+  std::optional<NamedPrimary> primary_;     // the latest that was named; guarded by mutex_
   std::atomic<bool> hurried_{false};        // stop_waiting() was called
   std::unique_ptr<PrimaryWatch> watch_;     // null without Sentinels; last: it uses the others
 };

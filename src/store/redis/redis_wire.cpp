@@ -32,7 +32,8 @@ class ClearWire final : public RedisWire {
     if (received || has_answered_ || !is_network(socket())) return received;
     return Error{received.error().code,
                  received.error().message +
-                     ": if this is the server's port for TLS (tls-port), write rediss://"};
+                     ": if this is the server's port for TLS (tls-port), write rediss:// "
+                     "(rediss-sentinel://, rediss-cluster://)"};
   }
 
  private:
