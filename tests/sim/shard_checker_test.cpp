@@ -66,6 +66,22 @@ TEST_CASE("a shard that two get, is left behind or out of order is found") {
   CHECK(reserved.found() == "not the shards that were reserved");
 }
 
+TEST_CASE("data that two shards have is found, of another length as well") {
+  for (const std::uint64_t step : {1U, 0U}) {
+    Dealt data;
+    data.deal({{.worker = 1, .shards = {0, 1}, .next = 1, .step = 0, .next_step = 1, .steps = 1}});
+    data.checker.used(data.checker.reported(1));
+    CHECK(data.checker.given_up(2) == std::vector<std::uint64_t>{1});
+    data.deal({{.worker = 1,
+                .shards = {2, 1},
+                .next = 3,
+                .step = step,
+                .next_step = step + 3,
+                .steps = 3}});
+    CHECK(data.found() == (step == 1 ? "" : "data that two shards have"));
+  }
+}
+
 TEST_CASE("a shard used twice, or given out after its use, is found") {
   Dealt twice;
   twice.deal({{.worker = 1, .shards = {0, 1}, .next = 1}});

@@ -113,7 +113,9 @@ void SessionChecker::check_deal(std::span<const MasterCommand> trains) {
     if (found == incarnations_.end()) return;
     deals.push_back({.worker = found->second.worker,
                      .shards = {train.message.shard, train.message.shards},
-                     .next = train.message.next_shard});
+                     .next = train.message.next_shard,
+                     .step = train.message.first_step, .next_step = train.message.next_step,
+                     .steps = steps_});
   }
   shards_.dealt(deals);
 }

@@ -1,6 +1,7 @@
 #include "sim/check/shard_checker.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace speedo::sim {
 
@@ -28,11 +29,15 @@ void ShardChecker::dealt(std::span<const Deal> deals) {
       known = 1;
     }
     for (std::uint64_t i = known; i < each.shards.count; ++i) deal(each.shards.first + i);
+    for (std::uint64_t i = 0; i < each.shards.count; ++i) {
+      place(each.shards.first + i, each.step + i * each.steps, each.steps);
+    }
     held.current = each.shards;
     held.next.reset();
   }
   for (const Deal& each : deals) {
     deal(each.next);
+    place(each.next, each.next_step, each.steps);
     held_[each.worker].next = each.next;
   }
 }
@@ -45,6 +50,18 @@ void ShardChecker::deal(std::uint64_t shard) {
   expect(taken_.insert(shard).second, "a shard given to two workers");
   fresh_ = std::max(fresh_, shard + 1);
   free_.erase(shard);
+}
+
+void ShardChecker::place(std::uint64_t shard, std::uint64_t step, std::uint64_t steps) {
+  if (steps == 0) return;
+  const auto after = places_.upper_bound(step);
+  const bool is_before_it = after == places_.end() || step + steps <= after->first;
+  const auto before = after == places_.begin() ? places_.end() : std::prev(after);
+  const bool is_known = before != places_.end() && before->first == step &&
+                        before->second.end == step + steps && before->second.shard == shard;
+  const bool is_behind = before == places_.end() || before->second.end <= step;
+  expect(is_before_it && (is_known || is_behind), "data that two shards have");
+  places_[step] = {step + steps, shard};
 }
 
 ShardChecker::Range ShardChecker::reported(std::uint64_t worker) {
@@ -76,6 +93,9 @@ std::vector<std::uint64_t> ShardChecker::given_up(std::uint64_t fresh) {
     mark_used(shard);
     all.push_back(shard);
   }
+  std::erase_if(places_, [&](const auto& each) {
+    return std::ranges::binary_search(all, each.second.shard);
+  });
   free_.clear();
   taken_.clear();
   held_.clear();

@@ -26,6 +26,9 @@ class ShardChecker {
     std::uint64_t worker = 0;
     Range shards;            // of the run that begins
     std::uint64_t next = 0;  // the first shard reserved for the worker's next run
+    // Steps of the data stream: where `shards` and `next` begin, and the length of each shard;
+    // 0: it is not looked at.
+    std::uint64_t step = 0, next_step = 0, steps = 0;
   };
 
   // Shards below `first` were used before. `one_each`: runs are of one shard, and so it is known
@@ -60,6 +63,7 @@ class ShardChecker {
     violations_.expect(Check::kOnce, holds, otherwise);
   }
   void deal(std::uint64_t shard);
+  void place(std::uint64_t shard, std::uint64_t step, std::uint64_t steps);
   void free(std::uint64_t shard);
   void mark_used(std::uint64_t shard);
   bool is_used(std::uint64_t shard) const { return shard < used_.size() && used_[shard]; }
@@ -70,6 +74,10 @@ class ShardChecker {
   std::set<std::uint64_t> free_;      // nobody's, though they were dealt once
   std::set<std::uint64_t> taken_;     // of a run, reserved, or reported
   std::map<std::uint64_t, Held> held_;  // by worker
+  struct Place {
+    std::uint64_t end = 0, shard = 0;
+  };
+  std::map<std::uint64_t, Place> places_;  // of shards that were dealt, by their first step
   std::vector<bool> used_;            // by shard
   std::size_t used_count_ = 0;
 };

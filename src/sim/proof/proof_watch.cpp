@@ -257,11 +257,14 @@ void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& co
   expect_erased(mastership, erase->worker.value);
 }
 
-// A restart of the store meanwhile takes a merge that the erasing waits for to its beginning.
+// A restart of the store meanwhile takes a merge that the erasing waits for to its beginning, and a
+// master that stands still does not erase.
 void ProofCluster::expect_erased(Mastership& mastership, std::uint64_t worker) {
   const std::uint64_t incarnation = servers_.incarnation();
-  world_.queue().after(kEraseTime, [this, &mastership, worker, incarnation] {
-    if (servers_.incarnation() == incarnation) {
+  const std::uint64_t freezes = mastership.master->node().process().freezes();
+  world_.queue().after(kEraseTime, [this, &mastership, worker, incarnation, freezes] {
+    const Process& process = mastership.master->node().process();
+    if (servers_.incarnation() == incarnation && process.freezes() == freezes) {
       watch_erased(mastership, worker);
     } else {
       expect_erased(mastership, worker);
