@@ -88,10 +88,11 @@ struct TrainMessage {
   std::uint64_t run = 0;
   std::uint64_t iteration = 0;      // merged count + start iteration: the learning rate follows it
   std::uint64_t version = 0;        // read at least this version of the weights
-  std::uint64_t shard = 0;       // this run's first shard of the data stream
-  std::uint64_t next_shard = 0;  // the worker's next one, to read ahead
-  std::uint64_t shards = 1;      // shards from shard on: the batch is so many times as large
-  // Where the two lie in the data stream, in steps of a worker.
+  // The master's numbers of this run's first shard and of the worker's next one: for those who
+  // check its orders.
+  std::uint64_t shard = 0, next_shard = 0;
+  std::uint64_t shards = 1;  // from `shard` on: the batch is so many times as large
+  // Where the two begin in the data stream, counted in steps; the second to read ahead.
   std::uint64_t first_step = 0, next_step = 0;
   std::uint32_t stage = 0;          // of the job: which UpdateSpec
   std::uint32_t lr_scale_bits = 0x3F800000;  // bit pattern of a float, 1.0: factor on the rate

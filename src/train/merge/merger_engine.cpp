@@ -328,7 +328,7 @@ void MergerEngine::close() {
     if (!done) SPEEDO_WARN("the store lacks the last weights: {}", done.error().message);
   } else if (stage_ && !superseded_ && !store_failed_) {
     // A server may have been replaced by one that lacks what was written last.
-    put_again_if_lost().ignore("it is said where it happens");
+    put_again_if_lost();
   }
   if (checkpoint_.has_merges()) checkpoint_.make_due();
   put_checkpoint(false);
@@ -365,19 +365,19 @@ Result<void> MergerEngine::restore_lost_weights() {
     begin_look();
     return {};
   }
-  return put_again_if_lost();
+  put_again_if_lost();
+  return {};
 }
 
-Result<void> MergerEngine::put_again_if_lost() {
+void MergerEngine::put_again_if_lost() {
   const std::uint64_t known = publication_ ? publication_->version() : version_.value;
-  if (!is_lost(past_shared_memory(), known, config_.term)) return {};
+  if (!is_lost(past_shared_memory(), known, config_.term)) return;
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
   const auto done = note(publish_now());
   if (!done) SPEEDO_WARN("{}", done.error().message);
   checkpoint_.make_due();
   write_checkpoint(false);
-  return {};
 }
 
 void MergerEngine::begin_look() {

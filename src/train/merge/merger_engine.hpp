@@ -93,7 +93,7 @@ class MergerEngine : public MergerWork {
   void finish_publication();
   Result<void> erase_earlier_checkpoint();
   Result<void> publish_now();
-  Result<void> put_again_if_lost();
+  void put_again_if_lost();
   void begin_look();
   void take_look();
 

@@ -29,11 +29,8 @@ void Ending::hurry(Instant now, TestsAndSnapshots& jobs) {
 }
 
 void Ending::fail(const Error& error, SessionCommands& out) {
-  if (plan_.error || (plan_.stopped && is_transient(error.code))) {
-    out.note(true, "{}", error.message);
-  } else {
-    plan_.error = error;
-  }
+  if (!plan_.stopped || !is_transient(error.code)) return keep(error, out);
+  out.note(true, "{}", error.message);
 }
 
 void Ending::last_test_failed(const Error& error, SessionCommands& out) {
@@ -53,13 +50,16 @@ void Ending::last_snapshot_failed(const Error& error, std::uint64_t iteration, I
   }
   plan_.snapshot = false;
   // Also of one that was told to stop: whoever waits for the files learns that there are none.
-  Error missed{is_transient(error.code) ? ErrorCode::kUnavailable : error.code,
-               fmt::format("the snapshot of iteration {} is not written: {}", iteration,
-                           error.message)};
+  keep({is_transient(error.code) ? ErrorCode::kUnavailable : error.code,
+        fmt::format("the snapshot of iteration {} is not written: {}", iteration, error.message)},
+       out);
+}
+
+void Ending::keep(const Error& error, SessionCommands& out) {
   if (plan_.error) {
-    out.note(true, "{}", missed.message);
+    out.note(true, "{}", error.message);
   } else {
-    plan_.error = std::move(missed);
+    plan_.error = error;
   }
 }
 

@@ -65,6 +65,8 @@ class Ending {
   const Plan& plan() const { return plan_; }
 
  private:
+  void keep(const Error& error, SessionCommands& out);
+
   Plan plan_;
   bool diverged_ = false;            // the last iteration's test said so
   std::optional<Instant> retry_at_;  // the last snapshot could not be written

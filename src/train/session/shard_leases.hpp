@@ -49,7 +49,7 @@ class ShardLeases {
 
   // From here on shards are of so many steps. If that is another number, what was reserved is so no
   // more, and what is open is used up: the next shard begins where the last open ones that lie side
-  // by side began. So only what a dead worker left, and nobody was given since, is left out.
+  // by side began. So only what a dead worker left, and nobody has begun since, is left out.
   // Requires: no run is under way, nothing is reported.
   void set_steps(std::uint64_t steps);
   const ShardPlace& place() const { return place_; }

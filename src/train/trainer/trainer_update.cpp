@@ -132,12 +132,12 @@ class DifferenceUpdate : public WorkerUpdate {
   }
 
   void begin_contribution(const TrainMessage& order, std::uint64_t base) override {
-    const float mean = 1.0F / static_cast<float>(order.shards);
-    const auto form = [this, mean](std::size_t offset, std::size_t count) {
+    const float factor = 1.0F / static_cast<float>(order.shards);
+    const auto form = [this, factor](std::size_t offset, std::size_t count) {
       for_parts(offset, count, [&](const Part& part) {
         const std::span<const float> after = parts_.host.part(part.arena, part.within, part.count);
         subtract(after.data(), before_.data() + part.offset, part.count);
-        if (mean < 1.0F && part.offset < parts_.count()) scale_statistics(part, mean);
+        if (factor < 1.0F) scale_statistics(part, factor);
       });
       return before_.subspan(offset, count);
     };
@@ -177,6 +177,7 @@ class DifferenceUpdate : public WorkerUpdate {
   // Several shards make one larger batch, and its statistics changed with each of them: what is
   // contributed is the size of one's.
   void scale_statistics(const Part& part, float factor) {
+    if (&part.arena != arenas_.front()) return;  // Histories have none.
     for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
       if (!slot.is_statistic) continue;
       const auto first = static_cast<std::size_t>(slot.offset);
