@@ -79,6 +79,10 @@ Findings check_job(const std::string& solver_file, const StateFlags& state, Back
   apply(state, file->solver);
   Findings findings = {solver_found(*file, solver_file)};
   if (file->solver.max_iter() <= 0) file->solver.set_max_iter(1);
+  // A cluster tests at the end where no interval is given.
+  if (file->solver.test_iter_size() > 0 && file->solver.test_interval() == 0) {
+    file->solver.set_test_interval(file->solver.max_iter());
+  }
   findings.push_back(check_net(*file, backend, feeds, need));
   findings.push_back(check_snapshot_folder(*file));
   if (findings.back().health == Health::kOk && need.weight_bytes > 0) {

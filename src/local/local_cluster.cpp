@@ -148,7 +148,7 @@ Result<int> LocalCluster::run() {
     print_result();
     if (failure_ || *master_exit_code_ != 0) keep_logs();
   }
-  if (failure_ && (can_go_on_ || newest_record(options_.snapshot_prefix, options_.job))) {
+  if (failure_ && can_go_on_) {
     failure_->message += way_on(options_.snapshot_prefix, options_.job);
   }
   if (failure_) return *std::move(failure_);
@@ -308,9 +308,8 @@ void LocalCluster::handle_end(const ChildEnd& end) {
     if (stopping_ || master_exit_code_) return;
     // It is nobody's but this cluster's: it will not come back. The master still has the weights.
     failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
-    if (master_ == 0) return;
-    can_go_on_ = true;
-    stop_master();
+    can_go_on_ = master_ != 0;
+    if (can_go_on_) stop_master();
     return;
   }
   const auto place = std::find_if(workers_.begin(), workers_.end(),
@@ -406,6 +405,7 @@ void LocalCluster::go_on_without(const Worker& worker, const Error& how) {
   if (failure_ || !process.trains) return;
   if (count_all() == 0) {
     failure_ = Error{how.code, all_ended(workers_at_first()) + how.message};
+    can_go_on_ = options_.state && options_.state(place_) > TrainingState::kAwaited;
     stop_master();
   } else if (options_.state) {
     lost_ = Error{how.code, process.name + " ended " + how.message};

@@ -156,6 +156,7 @@ TEST_CASE("A cluster without a test_interval is tested at its end, or as the fla
   const Outcome often = place.run({"speedo", "run", "--solver", solver, "--test-interval", "3"});
   REQUIRE(often.exit_code == 0);
   CHECK(often.errors.find("Iteration 3, Testing net") != std::string::npos);
+  CHECK(place.run({"speedo", "run", "--solver", solver, "--dry-run"}).exit_code == 0);
   expect(place.run({"speedo", "train", "--solver", solver}), 64, {"test_interval is not"});
 }
 

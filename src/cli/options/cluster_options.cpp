@@ -40,8 +40,8 @@ constexpr Option kClusterOptions[] = {
      .type = on_off(),
      .programs = {Program::kStatus},
      .group = kClusterGroup,
-     .sentence = "Ask every second, until the job is over, its master has been gone for 10 s "
-                 "(exit code 69) or Ctrl-C"},
+     .sentence = "Ask every second, until the job is over, nobody has listened at its address for "
+                 "10 s (exit code 69) or Ctrl-C"},
     {.name = "workers",
      .old_names = "worker",
      .type = whole(1, kWorkersPerProcessMax),

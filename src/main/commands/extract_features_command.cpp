@@ -34,7 +34,7 @@ namespace {
 std::vector<std::string> files_of(const caffe::LayerParameter& layer) {
   return {layer.data_param().source(), layer.hdf5_data_param().source(),
           layer.image_data_param().source(), layer.window_data_param().source(),
-          layer.transform_param().mean_file()};
+          layer.transform_param().mean_file(), layer.infogain_loss_param().source()};
 }
 
 // Whatever --force says, what is read is not replaced: the net's data, in another phase too, and
