@@ -62,6 +62,8 @@ def compare_losses(oracle, log):
 
 
 def compare_rates(oracle, log):
+    if oracle.rates and not log.rates:
+        yield "the log has no rates"
     for i, (found, wanted) in enumerate(zip(log.rates, oracle.rates)):
         if numbers_differ(found, wanted, abs(wanted), 1e-4):
             yield f"rate {i}: {found} for {wanted}"

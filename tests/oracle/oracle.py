@@ -38,13 +38,15 @@ def python_with_packages(scratch):
     folder = scratch / "venv"
     python, complete = folder / "bin" / "python", folder / "complete"
     if not complete.exists():
-        subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", folder], check=True)
-        command = [python, "-m", "pip", "install", "-q", *PACKAGES]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or ["no reason given"]
-            print(f"skipped: pip cannot install {', '.join(PACKAGES)}: {lines[-1]}")
-            return None
+        for what, command in (
+            ("no virtual environment", ["/usr/bin/python3", "-m", "venv", "--clear", folder]),
+            ("pip cannot install", [python, "-m", "pip", "install", "-q", *PACKAGES]),
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                lines = (done.stderr or done.stdout).strip().splitlines() or ["no reason given"]
+                print(f"skipped: {what} for {', '.join(PACKAGES)}: {lines[-1]}")
+                return None
         complete.touch()
     return python
 
