@@ -2,6 +2,7 @@
 // were built. docker/try.sh runs it in the images.
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -179,11 +180,15 @@ TEST_CASE("Health is that of each program that is there, and one has to be") {
   Process runs = place.start({idle, "60"});
   // Whoever becomes it by exec leaves its child to nobody.
   Process parent = place.start(
-      {"/bin/sh", "-c", "\"$1\" 60 & sleep 0.3; kill -9 $!; exec sleep 60", "sh", ended});
+      {"/bin/sh", "-c",
+       "\"$1\" 60 & until grep -q ends-here /proc/$!/comm; do sleep 0.05; done; kill -9 $!; "
+       "exec sleep 60",
+       "sh", ended});
   CHECK(health({"idles-here"}).exit_code == 0);
   CHECK(health({"idles-here", "no-such-thing"}).exit_code == 0);
   std::string errors;
-  for (int tries = 0; tries < 100 && !has(errors, "ends-here has ended"); ++tries) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!has(errors, "ends-here has ended") && std::chrono::steady_clock::now() < deadline) {
     errors = health({"idles-here", "ends-here"}).errors;
   }
   CHECK(has(errors, "ends-here has ended"));
