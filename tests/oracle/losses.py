@@ -99,7 +99,9 @@ def multinomial_loss(run, layer, bottoms, tops):
     v = x.reshape(x.shape[0], -1)
     label = bottoms[1].value.detach().reshape(-1).long()
     p = v.gather(1, label[:, None])[:, 0]
-    return [-torch.log(torch.clamp(p, min=1e-20)).sum() / x.shape[0]]
+    limited = torch.clamp(p.detach(), min=1e-20)
+    y = -torch.log(limited).sum() / x.shape[0]
+    return [custom(y, lambda g: -g / x.shape[0] / limited, p)]  # Below the limit as well.
 
 
 @implements("ContrastiveLoss")
