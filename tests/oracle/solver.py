@@ -97,6 +97,10 @@ class Solver:
             self.magnitude = max(self.magnitude, self.net.magnitude)
             if value.requires_grad:
                 value.backward()
+            # Two summands may have been given one tensor, to which the next pass would add twice.
+            for o in owners:
+                if o["value"].grad is not None:
+                    o["value"].grad = o["value"].grad.clone()
             loss += float(value.detach()) / (s.iter_size * self.passes)
         self.losses.append(loss)
         self.outputs.append(self.net.outputs())
