@@ -461,9 +461,8 @@ TEST_CASE("a gradient that is not finite makes the loss not finite", "[solver]")
   CHECK(std::isnan(*damaged));
 }
 
-TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]") {
-  World world;
-  caffe::SolverParameter message = small_solver("", "broken");
+// Puts a BatchNorm in place on the data, behind the data layers. Returns it.
+caffe::LayerParameter& normalize_data(caffe::SolverParameter& message) {
   auto& layers = *message.mutable_net_param()->mutable_layer();
   caffe::LayerParameter& norm = *layers.Add();
   norm.set_name("norm");
@@ -471,6 +470,13 @@ TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]")
   norm.add_bottom("data");
   norm.add_top("data");
   for (int i = layers.size() - 1; i > 1; --i) layers.SwapElements(i, i - 1);
+  return norm;
+}
+
+TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]") {
+  World world;
+  caffe::SolverParameter message = small_solver("", "broken");
+  normalize_data(message);
   const auto solver = world.solver(message);
   REQUIRE_FALSE(solver->solve());
   std::size_t seen = 0;
@@ -486,15 +492,9 @@ TEST_CASE("losses that are not finite leave no trace in statistics", "[solver]")
 // A BatchNorm that learns in the test net too: each of its passes adds to the statistics.
 caffe::SolverParameter learning_in_tests(const std::string& extra) {
   caffe::SolverParameter message = small_solver(extra);
-  auto& layers = *message.mutable_net_param()->mutable_layer();
-  caffe::LayerParameter& norm = *layers.Add();
-  norm.set_name("norm");
-  norm.set_type("BatchNorm");
-  norm.add_bottom("data");
-  norm.add_top("data");
-  norm.mutable_batch_norm_param()->set_use_global_stats(false);
-  norm.mutable_batch_norm_param()->set_moving_average_fraction(1.0F);
-  for (int i = layers.size() - 1; i > 1; --i) layers.SwapElements(i, i - 1);
+  caffe::BatchNormParameter& norm = *normalize_data(message).mutable_batch_norm_param();
+  norm.set_use_global_stats(false);
+  norm.set_moving_average_fraction(1.0F);
   return message;
 }
 

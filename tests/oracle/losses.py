@@ -31,17 +31,23 @@ def with_ignored(layer, labels):
     return labels != p.ignore_label if p.HasField("ignore_label") else keep
 
 
+def labelled_classes(layer, axis, bottoms):
+    """Outer x classes x inner; labels, which of them count; what the loss is divided by."""
+    v = class_view(bottoms[0].value, axis)
+    label = bottoms[1].value.detach().reshape(v.shape[0], v.shape[2]).long()
+    keep = with_ignored(layer, label)
+    by = normalizer(mode_of(layer.loss_param, 1), v.shape[0], v.shape[2], int(keep.sum()))
+    return v, torch.where(keep, label, 0), keep, by
+
+
 @implements("SoftmaxWithLoss")
 def softmax_loss(run, layer, bottoms, tops):
     x = bottoms[0].value
     a = axis_of(layer.softmax_param.axis, x.dim())
-    v = class_view(x, a)
-    label = bottoms[1].value.detach().reshape(v.shape[0], v.shape[2]).long()
-    keep = with_ignored(layer, label)
-    at = torch.where(keep, label, 0)[:, None]
+    v, label, keep, by = labelled_classes(layer, a, bottoms)
+    at = label[:, None]
     prob = torch.softmax(v.detach(), 1)
     logs = torch.log(torch.clamp(prob.gather(1, at)[:, 0], min=FLT_MIN))
-    by = normalizer(mode_of(layer.loss_param, 1), v.shape[0], v.shape[2], int(keep.sum()))
     one = torch.zeros_like(prob).scatter(1, at, 1.0)
     out = [custom(-(logs * keep).sum() / by, lambda g: g / by * (prob - one) * keep[:, None], v)]
     if tops == 2:
@@ -51,15 +57,11 @@ def softmax_loss(run, layer, bottoms, tops):
 
 @implements("InfogainLoss")
 def infogain_loss(run, layer, bottoms, tops):
-    x = bottoms[0].value
-    a = axis_of(layer.infogain_loss_param.axis, x.dim())
-    v = class_view(x, a)
-    label = bottoms[1].value.detach().reshape(v.shape[0], v.shape[2]).long()
-    keep = with_ignored(layer, label)
+    a = axis_of(layer.infogain_loss_param.axis, bottoms[0].value.dim())
+    v, label, keep, by = labelled_classes(layer, a, bottoms)
     h = bottoms[2].value.detach().reshape(v.shape[1], v.shape[1])
     prob = torch.softmax(v.detach(), 1)
-    rows = h[torch.where(keep, label, 0)].permute(0, 2, 1) * keep[:, None]
-    by = normalizer(mode_of(layer.loss_param, 1), v.shape[0], v.shape[2], int(keep.sum()))
+    rows = h[label].permute(0, 2, 1) * keep[:, None]
     y = -(rows * torch.log(torch.clamp(prob, min=1e-20))).sum() / by
     return [custom(y, lambda g: g / by * (prob * rows.sum(1, keepdim=True) - rows), v)]
 

@@ -95,20 +95,26 @@ def embed(run, layer, bottoms, tops):
     return [y]
 
 
-@implements("Scale")
-def scale(run, layer, bottoms, tops):
-    p, x = layer.scale_param, bottoms[0].value
+def second_factor(run, layer, p, bottoms, init=None):
+    """The learned or given one of Scale and Bias, and its shape beside the first bottom's axes."""
+    x = bottoms[0].value
     if len(bottoms) == 1:
         a = axis_of(p.axis, x.dim())
         shape = list(x.shape[a:]) if p.num_axes == -1 else list(x.shape[a : a + p.num_axes])
-        w = run.param(
-            layer, 0, shape, init=lambda r, s: r.uniform(0.5, 1.5, s) * r.choice([-1, 1], s)
-        )
+        w = run.param(layer, 0, shape, init=init)
     else:
         w = bottoms[1].value
         a = 0 if w.dim() == 0 else axis_of(p.axis, x.dim())
-    spread = [1] * a + list(w.shape) + [1] * (x.dim() - a - w.dim())
-    y = x * w.reshape(spread)
+    return w, [1] * a + list(w.shape) + [1] * (x.dim() - a - w.dim())
+
+
+@implements("Scale")
+def scale(run, layer, bottoms, tops):
+    p = layer.scale_param
+    w, spread = second_factor(
+        run, layer, p, bottoms, lambda r, s: r.uniform(0.5, 1.5, s) * r.choice([-1, 1], s)
+    )
+    y = bottoms[0].value * w.reshape(spread)
     if p.bias_term:
         y = y + run.param(layer, 1 if len(bottoms) == 1 else 0, list(w.shape)).reshape(spread)
     return [y]
@@ -116,15 +122,8 @@ def scale(run, layer, bottoms, tops):
 
 @implements("Bias")
 def bias(run, layer, bottoms, tops):
-    p, x = layer.bias_param, bottoms[0].value
-    if len(bottoms) == 1:
-        a = axis_of(p.axis, x.dim())
-        shape = list(x.shape[a:]) if p.num_axes == -1 else list(x.shape[a : a + p.num_axes])
-        w = run.param(layer, 0, shape)
-    else:
-        w = bottoms[1].value
-        a = 0 if w.dim() == 0 else axis_of(p.axis, x.dim())
-    return [x + w.reshape([1] * a + list(w.shape) + [1] * (x.dim() - a - w.dim()))]
+    w, spread = second_factor(run, layer, layer.bias_param, bottoms)
+    return [bottoms[0].value + w.reshape(spread)]
 
 
 @implements("Parameter")

@@ -119,16 +119,14 @@ std::optional<NamedPrimary> PrimaryWatch::ask(std::size_t sentinel) {
     session = std::move(*opened);
   }
   const std::string& primary = options_.address.primary;
-  const auto where = session->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary});
-  if (!where || (*where)->elements != 2) return std::nullopt;
+  const auto named = primary_named_by(*session, primary);
+  if (!named || !*named) return std::nullopt;
   const auto facts = session->command({"SENTINEL", "MASTER", primary});
   if (!facts) return std::nullopt;
-  const auto port = parse_number<int>(text_of(*(*where)->element[1]));
-  if (!port) return std::nullopt;
   return NamedPrimary{
       .by = options_.address.sentinels[sentinel],
-      .host = std::string(text_of(*(*where)->element[0])),
-      .port = *port,
+      .host = (*named)->host,
+      .port = (*named)->port,
       .epoch = parse_number<std::uint64_t>(value_of(**facts, "config-epoch")).value_or(0),
       .is_being_replaced = is_before_promotion(value_of(**facts, "failover-state"))};
 }

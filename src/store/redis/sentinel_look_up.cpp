@@ -26,22 +26,16 @@ Result<RedisAddress> ask_sentinel(const RedisOptions& options, const RedisSentin
   const std::string& primary = options.address.primary;
   SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
                 open_sentinel(options, sentinel, names));
-  SPEEDO_ASSIGN(const RedisSession::Reply reply,
-                session->command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary}));
-  const bool is_known = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-  const auto port = is_known ? parse_number<int>(text_of(*reply->element[1])) : std::nullopt;
-  if (!port) {
+  SPEEDO_ASSIGN(std::optional<RedisAddress> named, primary_named_by(*session, primary));
+  if (!named) {
     return Error{ErrorCode::kConfig, "the Sentinel at " + session->where() +
                                          " watches no primary named '" + primary +
                                          "': see redis-cli -p PORT SENTINEL MASTERS"};
   }
-  RedisAddress address;
-  address.host = text_of(*reply->element[0]);
-  address.port = *port;
-  address.db = options.address.db;
-  address.is_tls = options.address.is_tls;
-  address.primary = primary;
-  return address;
+  named->db = options.address.db;
+  named->is_tls = options.address.is_tls;
+  named->primary = primary;
+  return *std::move(named);
 }
 
 // Sentinels may be behind, and a server may not know yet what it is to be. Who may not ask finds
@@ -96,6 +90,19 @@ bool says_more(const SentinelFailure& failure, const std::optional<SentinelFailu
 }
 
 }  // namespace
+
+Result<std::optional<RedisAddress>> primary_named_by(RedisSession& sentinel,
+                                                     const std::string& primary) {
+  SPEEDO_ASSIGN(const RedisSession::Reply reply,
+                sentinel.command({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", primary}));
+  const bool is_known = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+  const auto port = is_known ? parse_number<int>(text_of(*reply->element[1])) : std::nullopt;
+  if (!port) return std::optional<RedisAddress>();
+  RedisAddress address;
+  address.host = text_of(*reply->element[0]);
+  address.port = *port;
+  return std::optional(std::move(address));
+}
 
 Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
                                                     const RedisSentinel& sentinel,

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <speedo/base/result.hpp>
 #include <speedo/store/redis_store.hpp>
@@ -15,6 +16,11 @@ namespace speedo {
 Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
                                                     const RedisSentinel& sentinel,
                                                     const RedisSession::Names& names);
+
+// Where the server is that a Sentinel knows by the primary's name; nothing if it knows none. Host
+// and port of the address are set. Errors: those of the session.
+Result<std::optional<RedisAddress>> primary_named_by(RedisSession& sentinel,
+                                                     const std::string& primary);
 
 // Connects to the primary that the Sentinels of options.address know by its name, as the first of
 // them says that is right: a server that it names and that is no primary, or away, is no answer.
