@@ -187,6 +187,38 @@ TEST_CASE("a recurrent layer's gradients are the same whether a layer behind it 
   check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
 }
 
+// What lies behind works on the memory of the layer before the view.
+TEST_CASE("a kept top's gradients are the same whether a layer works in place on a view of it") {
+  const std::string kept = GENERATE(as<std::string>(),
+                                    "type: 'RNN' bottom: 'cont' recurrent_param { num_output: 3"
+                                    " weight_filler { type: 'xavier' } }",
+                                    "type: 'LSTM' bottom: 'cont' recurrent_param { num_output: 3"
+                                    " weight_filler { type: 'xavier' } }",
+                                    "type: 'ReLU'", "type: 'ELU'");
+  const std::string view =
+      GENERATE(as<std::string>(), "layer { name: 'v' type: 'Flatten' bottom: 'r' top: 'v' }\n",
+               "layer { name: 'w' type: 'Reshape' bottom: 'r' top: 'w' reshape_param { shape {"
+               " dim: 0 dim: 0 dim: -1 dim: 1 } } }\n"
+               "layer { name: 'v' type: 'Flatten' bottom: 'w' top: 'v' }\n");
+  const std::string behind = GENERATE(as<std::string>(), "type: 'Sigmoid'",
+                                      "type: 'Bias' bias_param { filler { value: -0.7 } }");
+  CAPTURE(kept, view, behind);
+  const auto run = [&](const std::string& top) {
+    const std::string text =
+        input("x", "dim: 3 dim: 2 dim: 4") + input("cont", "dim: 3 dim: 2") +
+        "layer { name: 'scale' type: 'Scale' bottom: 'x' top: 's' }\n" +
+        "layer { name: 'r' bottom: 's' top: 'r' " + kept + " }\n" + view +
+        "layer { name: 'behind' bottom: 'v' top: '" + top + "' " + behind + " }\n" +
+        "layer { name: 'loss' type: 'Reduction' bottom: '" + top +
+        "' top: 'loss' loss_weight: 1 reduction_param { operation: SUMSQ } }\n" +
+        "layer { name: 'rest' type: 'Silence' bottom: 'cont' }\n";
+    return run_net(text, test_backend(), net_options(Phase::kTrain), 1);
+  };
+  const NetRun beside = run("b"), in_place = run("v");
+  CHECK(beside.losses == in_place.losses);
+  check_close("parameters' gradients", beside.parameter_gradients, in_place.parameter_gradients);
+}
+
 // So do those that tell by the sign of what they gave how steep they are, where it is not in place.
 TEST_CASE("an activation beside has one gradient whether a layer behind it works in place") {
   const std::string activation = GENERATE(

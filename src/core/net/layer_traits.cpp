@@ -18,6 +18,22 @@ std::vector<std::vector<bool>> pairs_that_share(const Net::LayerView& view, MayS
   return pairs;
 }
 
+std::vector<SharedTop> shared_tops(const Net::LayerView& view) {
+  std::vector<SharedTop> shared;
+  for (std::size_t t = 0; t < view.tops.size(); ++t) {
+    const Tensor* top = view.tops[t];
+    const bool is_in_place =
+        std::find(view.bottoms.begin(), view.bottoms.end(), top) != view.bottoms.end();
+    for (std::size_t b = 0; !is_in_place && b < view.bottoms.size(); ++b) {
+      const Tensor* bottom = view.bottoms[b];
+      if (top->data_identity() != bottom->data_identity()) continue;
+      shared.push_back({t, b, top->grad_identity() == bottom->grad_identity()});
+      break;
+    }
+  }
+  return shared;
+}
+
 }  // namespace
 
 BackwardTraits backward_traits(const Net::LayerView& view, const caffe::LayerParameter& message) {
@@ -34,28 +50,16 @@ BackwardTraits backward_traits(const Net::LayerView& view, const caffe::LayerPar
   return traits;
 }
 
-InPlaceTraits in_place_traits(const Layer& layer) {
-  return {layer.keeps_bottom(), layer.keeps_top(), layer.keeps_tops()};
+InPlaceTraits in_place_traits(const Net::LayerView& view) {
+  const Layer& layer = *view.layer;
+  return {layer.keeps_bottom(), layer.keeps_top(), layer.keeps_tops(), shared_tops(view)};
 }
 
 LayoutTraits layout_traits(const Net::LayerView& view, LayoutKind kind) {
   const bool is_float = layout_of(kind, 1).type == ElementType::kFloat32;
   const bool takes_kind = is_float || view.layer->takes_bfloat16();
-  LayoutTraits traits{takes_kind ? view.layer->layout_rule() : LayoutRule::kPlain,
-                      view.layer->takes_plain_bottom(kind),
-                      {}};
-  for (std::size_t t = 0; t < view.tops.size(); ++t) {
-    const Tensor* top = view.tops[t];
-    const bool is_in_place =
-        std::find(view.bottoms.begin(), view.bottoms.end(), top) != view.bottoms.end();
-    for (std::size_t b = 0; !is_in_place && b < view.bottoms.size(); ++b) {
-      const Tensor* bottom = view.bottoms[b];
-      if (top->data_identity() != bottom->data_identity()) continue;
-      traits.shared_tops.push_back({t, b, top->grad_identity() == bottom->grad_identity()});
-      break;
-    }
-  }
-  return traits;
+  return {takes_kind ? view.layer->layout_rule() : LayoutRule::kPlain,
+          view.layer->takes_plain_bottom(kind), shared_tops(view)};
 }
 
 MemoryTraits memory_traits(const Net::LayerView& view, bool trains) {

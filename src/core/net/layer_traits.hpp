@@ -15,7 +15,7 @@ namespace speedo {
 // After setup().
 BackwardTraits backward_traits(const Net::LayerView& view, const caffe::LayerParameter& message);
 // After reshape().
-InPlaceTraits in_place_traits(const Layer& layer);
+InPlaceTraits in_place_traits(const Net::LayerView& view);
 LayoutTraits layout_traits(const Net::LayerView& view, LayoutKind kind);
 // After prepare().
 MemoryTraits memory_traits(const Net::LayerView& view, bool trains);

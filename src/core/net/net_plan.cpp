@@ -148,7 +148,7 @@ void Net::Impl::fuse_layers() {
 // prototxt, leaves there.
 void Net::Impl::part_in_place_layers() {
   std::vector<InPlaceTraits> traits;
-  for (const auto& layer : layers) traits.push_back(in_place_traits(*layer));
+  for (const LayerView& view : built) traits.push_back(in_place_traits(view));
   InPlacePlan parted = plan_in_place(std::move(planned), traits);
   planned = std::move(parted.graph);
   const bool is_looked_at = options.keep_blobs || !options.kept_blobs.empty();

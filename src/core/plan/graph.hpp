@@ -22,6 +22,12 @@ struct GraphBlob {
   std::int64_t storage_floats() const;
 };
 
+// A top that has its values, and maybe its gradient, in the memory of a bottom.
+struct SharedTop {
+  std::size_t top, bottom;  // by their places in the node
+  bool with_gradient;
+};
+
 // A layer as plans see it: what it reads and makes, and what earlier plans said of it.
 struct GraphNode {
   // In `layer` of a node that a layout plan put in: a Reorder layer.

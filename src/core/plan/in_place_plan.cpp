@@ -1,6 +1,7 @@
 #include "core/plan/in_place_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -28,6 +29,7 @@ class InPlacePlanner {
   const std::vector<GraphNode>& nodes() const { return plan_.graph.nodes; }
   bool spares_bottom(std::size_t node) const;
   bool is_kept_top(std::size_t node) const;
+  std::optional<std::size_t> bottom_in_top(std::size_t node, std::size_t top) const;
   bool is_written_from_outside(std::size_t blob) const;
   void give_own_top(std::size_t node);
 
@@ -44,14 +46,26 @@ bool InPlacePlanner::spares_bottom(std::size_t node) const {
   return (it.needs_backward && traits_[node].keeps_bottom) || is_kept_top(node);
 }
 
-// Whether the node that made this one's bottom needs it as it made it.
+// Whether a node that made this one's bottom needs it as it made it: the last, or one whose values
+// the last gave another name.
 bool InPlacePlanner::is_kept_top(std::size_t node) const {
+  std::size_t blob = nodes()[node].bottoms[0];
   for (std::size_t i = node; i-- > 0;) {
-    if (nodes()[i].makes(nodes()[node].bottoms[0])) {
-      return nodes()[i].needs_backward && traits_[i].keeps_top;
-    }
+    if (!nodes()[i].makes(blob)) continue;
+    if (nodes()[i].needs_backward && traits_[i].keeps_top) return true;
+    const std::optional<std::size_t> bottom = bottom_in_top(i, blob);
+    if (!bottom) return false;
+    blob = *bottom;
   }
   return false;
+}
+
+// The bottom of the node whose values lie in the memory of this top, if one's do.
+std::optional<std::size_t> InPlacePlanner::bottom_in_top(std::size_t node, std::size_t top) const {
+  for (const SharedTop& shared : traits_[node].shared_tops) {
+    if (nodes()[node].tops[shared.top] == top) return nodes()[node].bottoms[shared.bottom];
+  }
+  return std::nullopt;
 }
 
 // An input's blob must stay where its owner finds it by name.

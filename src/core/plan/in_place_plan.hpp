@@ -8,9 +8,10 @@
 
 namespace speedo {
 
-// What the in-place plan asks of a node's layer: the Layer's answers of these names.
+// What the in-place plan asks of a node's layer.
 struct InPlaceTraits {
-  bool keeps_bottom = false, keeps_top = false, keeps_tops = false;
+  bool keeps_bottom = false, keeps_top = false, keeps_tops = false;  // as the Layer says
+  std::vector<SharedTop> shared_tops = {};
 };
 
 // A node that writes the new blob `after` where it wrote `before` in place.

@@ -8,12 +8,6 @@
 
 namespace speedo {
 
-// A top that has its values, and maybe its gradient, in the memory of a bottom.
-struct SharedTop {
-  std::size_t top, bottom;  // by their places in the node
-  bool with_gradient;
-};
-
 // What the layout plan asks of a node's layer.
 struct LayoutTraits {
   LayoutRule rule = LayoutRule::kPlain;

@@ -44,6 +44,28 @@ TEST_CASE("so does the one behind a node that needs its top", "[plan]") {
   CHECK(graph.nodes[4].bottoms == Indices{4});
 }
 
+TEST_CASE("so does the one behind nodes that give such a top another name", "[plan]") {
+  // 1 is kept; 2 and 3 lie in its memory, and the last node works in place on 3.
+  SmallGraph small(4);
+  small.add({}, {0});
+  small.add({0}, {1});
+  small.add({1}, {2});
+  small.add({2}, {3});
+  small.add({3}, {3});
+  std::vector<InPlaceTraits> traits(5);
+  traits[1].keeps_top = true;
+  const std::vector<SharedTop> first_in_first = {{.top = 0, .bottom = 0, .with_gradient = true}};
+  traits[2].shared_tops = traits[3].shared_tops = first_in_first;
+  const auto [graph, own_tops] = plan_in_place(small.graph, traits);
+  REQUIRE(own_tops.size() == 1);
+  CHECK(own_tops[0].node == 4);
+  CHECK(graph.nodes[4].bottoms == Indices{3});
+  CHECK(graph.nodes[4].tops == Indices{4});
+
+  traits[3].shared_tops.clear();
+  CHECK(plan_in_place(small.graph, traits).own_tops.empty());
+}
+
 TEST_CASE("nobody gets one for a pass that does not run, or for an input", "[plan]") {
   std::vector<InPlaceTraits> traits(5);
   traits[2].keeps_bottom = true;
