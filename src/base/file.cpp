@@ -112,6 +112,15 @@ Result<void> write_file_atomically(const std::filesystem::path& path, std::strin
   return write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
+Result<void> check_file_writable(const std::filesystem::path& path) {
+  const std::filesystem::path target = behind_links(path);
+  if (is_special(path) || is_of_proc(target)) return {};
+  std::error_code ignored, code;
+  if (std::filesystem::is_directory(target, ignored)) return cannot_write(path, "it is a folder");
+  if (Temporary::file_beside(target, code)) return {};
+  return cannot_write(path, code.message());
+}
+
 Result<void> write_new_file(const std::filesystem::path& path,
                             std::initializer_list<std::string_view> parts,
                             std::filesystem::perms mode) {

@@ -14,17 +14,16 @@
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
+#include "cli/flags/speedo_flags.hpp"
+#include "cli/grace_period.hpp"
+#include "cli/make_schedule.hpp"
+#include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/curve_file.hpp"
 #include "cli/report/curves.hpp"
-#include "cli/grace_period.hpp"
-#include "cli/make_schedule.hpp"
-#include "cli/output_file.hpp"
 #include "cli/report/master_reporter.hpp"
-#include "cli/password_source.hpp"
 #include "cli/signals.hpp"
 #include "cli/traffic_rate.hpp"
-#include "cli/flags/speedo_flags.hpp"
 #include "data/parser/parser_processes.hpp"
 #include "local/stand_in_redis.hpp"
 #include "main/cluster_job.hpp"
@@ -268,7 +267,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
 
   set_up_console(flags.log);
   if (flags.dry_run) return examine_master_flags(flags, values.given("redis"), secrets);
-  SPEEDO_TRY(check_output_folder(flags.address_file));
+  if (!flags.address_file.empty()) SPEEDO_TRY(check_file_writable(flags.address_file));
   install_signal_handlers(flags.signals);
   note_what_has_no_effect(flags);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));

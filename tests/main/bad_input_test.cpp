@@ -127,7 +127,7 @@ TEST_CASE("Data that is missing, empty or damaged") {
                    {"none/mean", "No such file or directory"});
   }
   expect_failure(place, {"speedo", "mean", "nowhere_lmdb", place.file("."), "--force"}, 73,
-                 {"is a folder; a mean is a file"});
+                 {"it is a folder"});
   expect_failure(place, {"speedo", "mean", "nowhere_lmdb", place.file("mean")}, 65,
                  {"nowhere_lmdb"});
 }

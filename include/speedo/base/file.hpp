@@ -24,6 +24,10 @@ Result<void> write_file_atomically(const std::filesystem::path& path,
                                    std::span<const std::byte> bytes);
 Result<void> write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Whether write_file_atomically() can write there, to be asked before long work for it. Error:
+// kCannotWrite.
+Result<void> check_file_writable(const std::filesystem::path& path);
+
 // Writes the parts, one after the other, to a file that must not exist: at any moment there is the
 // whole file with that mode (less the process's umask), or none. Error: kCannotWrite.
 Result<void> write_new_file(const std::filesystem::path& path,

@@ -63,6 +63,21 @@ Result<DatumDecoder::LeftImage> DatumDecoder::unpack(std::span<const std::byte> 
   return LeftImage();
 }
 
+void DatumGroup::read(std::span<RecordRead> reads, const ValueOf& value_of, const Fault& fault) {
+  for (RecordRead& each : reads) {
+    auto value = value_of(each.index);
+    if (value) {
+      each.outcome = {};
+      add(*value, each);
+    } else {
+      each.outcome = std::move(value).error();
+    }
+  }
+  for (RecordRead* failed : decode()) {
+    failed->outcome = fault(failed->index, failed->outcome.error());
+  }
+}
+
 void DatumGroup::add(std::span<const std::byte> bytes, RecordRead& read) {
   if (images_.size() == decoders_.size()) {
     decoders_.push_back(std::make_unique<DatumDecoder>(color_));

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,19 +39,26 @@ class DatumDecoder {
   std::unique_ptr<caffe::Datum> datum_;
 };
 
-// Decodes Datums together, which costs less where they hold images (decode_images()).
+// Reads and decodes Datums together, which costs less where they hold images (decode_images()).
 // Thread safety: one thread at a time.
 class DatumGroup {
  public:
+  // The bytes of a source's record; until the next call.
+  using ValueOf = std::function<Result<std::span<const std::byte>>(std::int64_t index)>;
+  // What the decoder says of a record, with its place before it.
+  using Fault = std::function<Error(std::int64_t index, const Error& error)>;
+
   explicit DatumGroup(ImageColor color) : color_(color) {}
 
-  // DatumDecoder::decode() of the bytes, which are copied, some time before decode() returns.
-  // Requires: `read` lasts until then.
+  // An outcome that is an error is that of `value_of`, or the decoder's by `fault`.
+  void read(std::span<RecordRead> reads, const ValueOf& value_of, const Fault& fault);
+
+ private:
+  // Decodes the bytes, which are copied, but for an image, which decode() decodes.
   void add(std::span<const std::byte> bytes, RecordRead& read);
   // Of all that were added. Those that failed have the decoder's errors as their outcomes.
   std::vector<RecordRead*> decode();
 
- private:
   const ImageColor color_;
   std::vector<std::unique_ptr<DatumDecoder>> decoders_;  // one for each image at least
   std::vector<ImageDecoding> images_;

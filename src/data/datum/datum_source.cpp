@@ -77,18 +77,9 @@ Result<bool> DatumSource::read_datum(std::int64_t index, std::string& datum) {
 
 void DatumSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
-  for (RecordRead& each : reads) {
-    auto value = value_of(each.index, *desk);
-    if (value) {
-      each.outcome = {};
-      desk->group.add(*value, each);
-    } else {
-      each.outcome = std::move(value).error();
-    }
-  }
-  for (RecordRead* failed : desk->group.decode()) {
-    failed->outcome = fault(failed->index, failed->outcome.error());
-  }
+  desk->group.read(
+      reads, [&](std::int64_t index) { return value_of(index, *desk); },
+      [this](std::int64_t index, const Error& error) { return fault(index, error); });
 }
 
 }  // namespace speedo

@@ -1,10 +1,6 @@
 #include "data/image/mean.hpp"
 
-#include <system_error>
-
 #include <fmt/format.h>
-#include <speedo/base/folder.hpp>
-#include <speedo/base/temporary.hpp>
 
 #include "caffe.pb.h"
 #include "core/blob_proto.hpp"
@@ -86,21 +82,6 @@ Result<caffe::BlobProto> compute_mean(DataSource& source,
     mean.add_data(static_cast<float>(sum) / static_cast<float>(source.size()));
   }
   return mean;
-}
-
-Result<void> check_mean_output(const std::filesystem::path& path) {
-  const std::filesystem::path target = behind_links(path);
-  std::error_code ignored, code;
-  const auto kind = std::filesystem::status(target, ignored).type();
-  if (kind == std::filesystem::file_type::directory) {
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("'{}' is a folder; a mean is a file", path.string())};
-  }
-  const bool is_replaced = kind == std::filesystem::file_type::regular ||
-                           kind == std::filesystem::file_type::not_found;
-  if (is_of_proc(target) || !is_replaced || Temporary::file_beside(target, code)) return {};
-  return Error{ErrorCode::kCannotWrite,
-               fmt::format("cannot write '{}': {}", path.string(), code.message())};
 }
 
 }  // namespace speedo

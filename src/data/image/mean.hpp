@@ -29,7 +29,4 @@ Result<MeanImage> read_mean(const std::filesystem::path& path);
 Result<caffe::BlobProto> compute_mean(DataSource& source,
                                       const std::function<void(std::int64_t done)>& progress = {});
 
-// Whether a mean can be written there, to be asked before records are read. Error: kCannotWrite.
-Result<void> check_mean_output(const std::filesystem::path& path);
-
 }  // namespace speedo

@@ -82,20 +82,12 @@ Result<bool> LeveldbSource::read_datum(std::int64_t index, std::string& datum) {
 
 void LeveldbSource::read_group(std::span<RecordRead> reads) {
   const auto desk = desks_.take(color_);
-  for (RecordRead& each : reads) {
-    auto value = value_of(each.index, *desk);
-    if (value) {
-      each.outcome = {};
-      desk->group.add(*value, each);
-    } else {
-      each.outcome = std::move(value).error();
-    }
-  }
-  for (RecordRead* failed : desk->group.decode()) {
-    const Error& error = failed->outcome.error();
-    failed->outcome = Error{error.code, fmt::format("'{}': {} {}", folder_.string(),
-                                                    name_of(failed->index), error.message)};
-  }
+  desk->group.read(
+      reads, [&](std::int64_t index) { return value_of(index, *desk); },
+      [this](std::int64_t index, const Error& error) {
+        return Error{error.code,
+                     fmt::format("'{}': {} {}", folder_.string(), name_of(index), error.message)};
+      });
 }
 
 }  // namespace speedo

@@ -1,6 +1,8 @@
 #include <memory>
 #include <string>
 
+#include <speedo/base/file.hpp>
+
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "cli/flags/caffe_flags.hpp"
@@ -39,7 +41,7 @@ Result<int> compute_image_mean_command(const CommandLine& line) {
   values.get("backend", backend);
 
   set_up_console(false);
-  if (!output.empty()) SPEEDO_TRY(check_mean_output(output));
+  if (!output.empty()) SPEEDO_TRY(check_file_writable(output));
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source,
                 open_source(input, {.kind = source_kind_named(backend)}));
   SPEEDO_INFO("Starting iteration");

@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <speedo/base/file.hpp>
+
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "cli/report/console.hpp"
@@ -31,7 +33,7 @@ Result<int> mean_command(const CommandLine& line) {
     return Error{ErrorCode::kCannotWrite,
                  "'" + output + "' exists already; remove it or use --force"};
   }
-  SPEEDO_TRY(check_mean_output(output));
+  SPEEDO_TRY(check_file_writable(output));
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source,
                 open_source(input, {.kind = source_kind_named(backend)}));
   RecordProgress progress(source->size());

@@ -12,7 +12,6 @@
 
 #include "base/parse_number.hpp"
 #include "caffe.pb.h"
-#include "cli/output_file.hpp"
 #include "core/prototxt.hpp"
 #include "tools/class_labels.hpp"
 #include "tools/evaluation_report.hpp"
@@ -70,8 +69,9 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
                                                                const NetFlags& net) {
   if (!flags.is_wanted()) return std::unique_ptr<TestEvaluation>();
   SPEEDO_ASSIGN(std::vector<int> top_k, parse_top_k(flags.top_k));
-  SPEEDO_TRY(check_output_folder(flags.report_json));
-  SPEEDO_TRY(check_output_folder(flags.report_html));
+  for (const std::string& report : {flags.report_json, flags.report_html}) {
+    if (!report.empty()) SPEEDO_TRY(check_file_writable(report));
+  }
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(net.model, {}));
   auto message = read_net_prototxt(file);
   if (!message) {
