@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <regex>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -183,6 +184,12 @@ Result<record::CheckpointFile::Part> describe_part(const fs::path& file, std::st
 
 std::string new_suffix_of(const TrainingId& training) {
   return fmt::format(".new-{:016x}-", training.low);
+}
+
+std::string new_suffix_in(const std::string& name) {
+  static const std::regex pattern(R"(\.new-[0-9a-f]{16}-[0-9]+$)");
+  std::smatch found;
+  return std::regex_search(name, found, pattern) ? found.str() : std::string();
 }
 
 std::string new_suffix(const record::CheckpointFile& record) {

@@ -57,6 +57,8 @@ std::vector<FoundRecord> find_records(const std::string& prefix,
 std::string new_suffix(const record::CheckpointFile& record);
 // What it begins with in all checkpoints of a training.
 std::string new_suffix_of(const TrainingId& training);
+// That which the name of a file ends in; empty: none.
+std::string new_suffix_in(const std::string& name);
 
 // Size and checksum of `file`, which a record will name `name`. Errors: kNotFound, kData.
 Result<record::CheckpointFile::Part> describe_part(const std::filesystem::path& file,

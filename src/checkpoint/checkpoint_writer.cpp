@@ -20,15 +20,37 @@ std::string file_name(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
+// The part's file, if a crash, or another writer's haste, has left it without its name.
+std::optional<std::filesystem::path> unnamed_part(const std::filesystem::path& folder,
+                                                  const record::CheckpointFile& record,
+                                                  const record::CheckpointFile::Part& part,
+                                                  CheckpointFiles& files) {
+  const std::filesystem::path name = folder / part.name();
+  if (!files.size(name.string() + new_suffix(record))) return std::nullopt;
+  auto file = find_part(folder, record, part, files);
+  if (!file || *file == name) return std::nullopt;
+  return *std::move(file);
+}
+
+std::set<std::filesystem::path> unnamed_parts(const std::vector<FoundRecord>& records,
+                                              CheckpointFiles& files) {
+  std::set<std::filesystem::path> found;
+  for (const FoundRecord& each : records) {
+    for (const auto* part : parts_of(each.record)) {
+      auto file = unnamed_part(each.path.parent_path(), each.record, *part, files);
+      if (file) found.insert(*std::move(file));
+    }
+  }
+  return found;
+}
+
 // The renames that a crash may have left undone, or that another writer is about to do.
 Result<void> finish_replacement(const std::filesystem::path& folder,
                                 const record::CheckpointFile& record, CheckpointFiles& files) {
   for (const auto* part : parts_of(record)) {
-    const std::filesystem::path name = folder / part->name();
-    if (!files.size(name.string() + new_suffix(record))) continue;
-    const auto file = find_part(folder, record, *part, files);
-    if (!file || *file == name) continue;
-    auto renamed = files.rename(*file, name);
+    const auto file = unnamed_part(folder, record, *part, files);
+    if (!file) continue;
+    auto renamed = files.rename(*file, folder / part->name());
     if (!renamed && files.size(*file)) return renamed;
   }
   return {};
@@ -57,7 +79,7 @@ Result<void> CheckpointWriter::begin(const TrainingId& training) {
     rank_min_ = std::max(rank_min_, rank_of(each.record) + 1);
     SPEEDO_TRY(finish_replacement(each.path.parent_path(), each.record, disk_));
   }
-  remove_unfinished();
+  remove_unfinished(all);
   const auto other = std::find_if(all.begin(), all.end(), [&](const FoundRecord& each) {
     return training_of(each.record) != training;
   });
@@ -146,7 +168,8 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
   remove_unnamed();
   held_.reset();
   const std::filesystem::path path = record_path(prefix_, record.iteration());
-  if (const auto there = read_record(path, disk_)) {
+  const auto there = read_record(path, disk_);
+  if (there) {
     SPEEDO_TRY(check_earlier(*there, record));
     SPEEDO_TRY(finish_replacement(path.parent_path(), *there, disk_));
   }
@@ -156,6 +179,7 @@ Result<void> CheckpointWriter::write_files(const SnapshotParts& parts,
   if (written) written = write_record(path, record, disk_);
   if (written) unnamed_.clear();
   if (written) written = put_in_place(record);
+  if (written && there) remove_replaced_parts(path.parent_path(), *there, record, disk_);
   if (written) held_.reset();
   if (!written && lacks_unnamed()) {
     written = Error{ErrorCode::kSuperseded,
@@ -303,30 +327,37 @@ bool CheckpointWriter::lacks_unnamed() const {
   });
 }
 
-// What writers of this training that were killed have left, but for what a record names. One that
-// stands still may still name its files: it holds one of them.
-void CheckpointWriter::remove_unfinished() {
+// What writers that were killed have left, but for what a record names. One of this training that
+// stands still holds one of its files, and may still name them for an hour; one of another training
+// may be at work for as long as it holds one, and has held none in its first moments.
+void CheckpointWriter::remove_unfinished(const std::vector<FoundRecord>& records) {
   const std::filesystem::path stem(prefix_);
   const std::string head = stem.filename().string() + "_iter_";
   const auto listed = disk_.list(stem.has_parent_path() ? stem.parent_path() : ".");
   if (!listed) return;
+  const std::set<std::filesystem::path> named = unnamed_parts(records, disk_);
   std::map<std::string, std::vector<std::filesystem::path>> left;  // by the writers' suffixes
   std::set<std::string> at_work;
   for (const std::filesystem::path& file : *listed) {
     const std::string name = file.filename().string();
-    const std::size_t suffix = name.rfind(new_suffix_of(training_));
-    if (!name.starts_with(head) || suffix == std::string::npos) continue;
-    left[name.substr(suffix)].push_back(file);
-    if (disk_.may_be_held(file)) at_work.insert(name.substr(suffix));
+    const std::string suffix = new_suffix_in(name);
+    if (!name.starts_with(head) || suffix.empty() || named.contains(file)) continue;
+    left[suffix].push_back(file);
+    if (disk_.may_be_held(file)) at_work.insert(suffix);
   }
-  for (const auto& [writer, files] : left) remove_left(files, at_work.contains(writer));
+  for (const auto& [writer, files] : left) {
+    const bool is_own = writer.starts_with(new_suffix_of(training_));
+    if (!is_own && at_work.contains(writer)) continue;
+    remove_left(files,
+                is_own && !at_work.contains(writer) ? std::chrono::hours(0) : kUnfinishedAge);
+  }
 }
 
 void CheckpointWriter::remove_left(const std::vector<std::filesystem::path>& files,
-                                   bool may_be_at_work) {
+                                   std::chrono::hours age_min) {
   for (const std::filesystem::path& file : files) {
     const auto age = disk_.age(file);
-    if (may_be_at_work && (!age || *age < kUnfinishedAge)) continue;
+    if (age_min > std::chrono::hours(0) && (!age || *age < age_min)) continue;
     if (const auto removed = disk_.remove(file); !removed) {
       SPEEDO_WARN("Of a snapshot that was never finished {}", removed.error().message);
     }

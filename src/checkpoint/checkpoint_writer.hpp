@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -22,9 +23,9 @@ namespace speedo {
 // Writes a cluster's checkpoints: Caffe's two files, then the record that makes them a checkpoint,
 // then removes older ones. After a crash between any two steps the newest checkpoint is whole: this
 // one or the one before, even if both are of the same iteration; and what several writers of a
-// training write at the same time is never mixed. Files of other trainings under the
-// same prefix stay, but for those of an iteration that this one writes. One that fails leaves what
-// it has written until the next one.
+// training write at the same time is never mixed. Files of other trainings under the same prefix
+// stay, but for those of an iteration that this one writes and what a killed writer has not
+// finished. One that fails leaves what it has written until the next one.
 // Thread safety: all methods from any thread.
 class CheckpointWriter {
  public:
@@ -70,8 +71,8 @@ class CheckpointWriter {
   bool make_room(const record::CheckpointFile& next) const;
   void remove_unnamed();
   bool lacks_unnamed() const;
-  void remove_unfinished();
-  void remove_left(const std::vector<std::filesystem::path>& files, bool may_be_at_work);
+  void remove_unfinished(const std::vector<FoundRecord>& records);
+  void remove_left(const std::vector<std::filesystem::path>& files, std::chrono::hours age_min);
   std::uint64_t next_sequence();
 
   const caffe::SolverParameter solver_;

@@ -44,16 +44,20 @@ bool remove_file(const fs::path& file, CheckpointFiles& files) {
   return removed.has_value();
 }
 
+void remove_part(const fs::path& folder, const record::CheckpointFile& record,
+                 const record::CheckpointFile::Part& part, CheckpointFiles& files) {
+  const fs::path name = folder / part.name();
+  if (auto file = find_part(folder, record, part, files)) {
+    remove_file(*file, files);
+  } else if (files.size(name)) {
+    SPEEDO_WARN("'{}' stays: it is not as its checkpoint was written", name.string());
+  }
+}
+
 // False if its record stays.
 bool remove_checkpoint(const FoundRecord& found, CheckpointFiles& files) {
-  const fs::path folder = found.path.parent_path();
   for (const auto* part : parts_of(found.record)) {
-    if (auto file = find_part(folder, found.record, *part, files)) {
-      remove_file(*file, files);
-    } else if (files.size(folder / part->name())) {
-      SPEEDO_WARN("'{}' stays: it is not as its checkpoint was written",
-                  (folder / part->name()).string());
-    }
+    remove_part(found.path.parent_path(), found.record, *part, files);
   }
   return remove_file(found.path, files);
 }
@@ -83,6 +87,15 @@ std::size_t rotate_checkpoints(const std::string& prefix, const CheckpointOwner&
     if (!kept.contains(each.path) && remove_checkpoint(each, files)) ++removed;
   }
   return removed;
+}
+
+void remove_replaced_parts(const fs::path& folder, const record::CheckpointFile& replaced,
+                           const record::CheckpointFile& by, CheckpointFiles& files) {
+  std::set<std::string> named;
+  for (const auto* part : parts_of(by)) named.insert(part->name());
+  for (const auto* part : parts_of(replaced)) {
+    if (!named.contains(part->name())) remove_part(folder, replaced, *part, files);
+  }
 }
 
 }  // namespace speedo

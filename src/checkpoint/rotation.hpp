@@ -24,4 +24,10 @@ std::size_t rotate_checkpoints(const std::string& prefix, const CheckpointOwner&
                                const TrainingId& training, const RotationRules& rules,
                                CheckpointFiles& files = disk_files());
 
+// Removes the parts of a checkpoint whose files the one that replaces it does not name, such as the
+// states of workers that are no more, as rotate_checkpoints() would.
+void remove_replaced_parts(const std::filesystem::path& folder,
+                           const record::CheckpointFile& replaced, const record::CheckpointFile& by,
+                           CheckpointFiles& files);
+
 }  // namespace speedo

@@ -136,14 +136,10 @@ TEST_CASE("What a killed master has not finished goes, or gets its name, when an
   REQUIRE(record);
   const fs::path model = masters.folder / "net_iter_10.caffemodel";
   const fs::path unfinished = masters.folder / ("net_iter_20.caffemodel" + new_suffix(*record));
-  const fs::path other = masters.folder / "net_iter_20.caffemodel.new-0000000000000009-5";
   const fs::path fresh = masters.folder / ("net_iter_30.caffemodel" + new_suffix(*record));
   fs::copy_file(model, unfinished);
   fs::copy_file(model, fresh);
-  fs::copy_file(model, other);
-  for (const fs::path& file : {unfinished, other}) {
-    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  }
+  fs::last_write_time(unfinished, fs::file_time_type::clock::now() - std::chrono::hours(2));
   fs::rename(model, model.string() + new_suffix(*record));
   {
     const auto held = disk_files().hold(fresh);
@@ -155,7 +151,34 @@ TEST_CASE("What a killed master has not finished goes, or gets its name, when an
   }
   masters.writer(disk_files());
   CHECK_FALSE(fs::exists(fresh));
-  CHECK(fs::exists(other));  // of another training, which may be at work
+}
+
+TEST_CASE("What a killed master of another training has not finished goes an hour later") {
+  Masters masters;
+  REQUIRE(Masters::write(*masters.earlier, 5, 10, 1.0F));
+  const auto record = read_record(record_path((masters.folder / "net").string(), 10));
+  REQUIRE(record);
+  const fs::path model = masters.folder / "net_iter_10.caffemodel";
+  const fs::path named = model.string() + new_suffix(*record);
+  const auto other = [&](const std::string& end) { return masters.folder / ("net_iter_" + end); };
+  const fs::path killed = other("20.caffemodel.new-0000000000000009-5");
+  const fs::path fresh = other("20.caffemodel.new-0000000000000009-6");
+  const fs::path at_work = other("20.caffemodel.new-0000000000000009-7");
+  const fs::path of_user = other("20.caffemodel.new-5");
+  for (const fs::path& file : {killed, fresh, at_work, of_user}) fs::copy_file(model, file);
+  fs::rename(model, named);
+  for (const fs::path& file : {killed, at_work, of_user, named}) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(2));
+  }
+  const auto held = disk_files().hold(at_work);
+  REQUIRE(held != nullptr);
+  CheckpointWriter next(masters.solver, "job", {}, disk_files());
+  REQUIRE(next.begin({1, 8}));
+  CHECK_FALSE(fs::exists(killed));
+  CHECK(fs::exists(fresh));
+  CHECK(fs::exists(at_work));
+  CHECK(fs::exists(of_user));
+  CHECK(fs::exists(named));
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ TEST_CASE("states come back in the order of their seats; one that is lost is lef
   require_states(place, 10, {4.0F, 9.0F});
   place.write(10, {{5}});  // The same iteration again.
   require_states(place, 10, {5.0F});
+  CHECK_FALSE(fs::exists(place.file(10, ".worker1")));
+  CHECK(fs::exists(place.file(10, ".worker0")));
 }
 
 TEST_CASE("a state that is cut off, changed, gone or another's is named; auto goes further back") {
