@@ -66,6 +66,11 @@ class Elsewhere : public PartLink {
     before();
     sink_(part_answer::Lost{"killed"});
   }
+  // From its master, without an end of its own.
+  void cut_off() {
+    const std::lock_guard lock(mutex_);
+    gone_ = true;
+  }
   bool is_gone() {
     const std::lock_guard lock(mutex_);
     return gone_;

@@ -62,6 +62,24 @@ class AwayMap : public KeyValue {
   std::atomic<MemoryKeyValue*>& away_;
 };
 
+// Counts what is read.
+class CountingMap : public KeyValue {
+ public:
+  CountingMap(std::shared_ptr<MemoryKeyValue> map, std::atomic<int>& asked)
+      : map_(std::move(map)), asked_(asked) {}
+  void submit(KvPtr operation) override {
+    if (operation->kind == KvOperation::Kind::kGetWhole) asked_ += 1;
+    map_->submit(std::move(operation));
+  }
+  Result<std::vector<std::string>> list(std::string_view prefix) override {
+    return map_->list(prefix);
+  }
+
+ private:
+  const std::shared_ptr<MemoryKeyValue> map_;
+  std::atomic<int>& asked_;
+};
+
 }  // namespace
 
 TEST_CASE("a part that its server has lost comes back from its merger", "[merger]") {
@@ -113,6 +131,41 @@ TEST_CASE("a manifest that lacks a part does not take the place of a version tha
   require(info);
   REQUIRE(info->version == fixture.after(2).value);
   REQUIRE((found == before));
+}
+
+TEST_CASE("mergers without a master spare the older version that a server came back with",
+          "[merger]") {
+  std::atomic<int> asked{0};
+  const MergerConfig config = with_term({});
+  Joined joined(config, kJoinedCount, 2, nullptr, [&](std::shared_ptr<MemoryKeyValue> map) {
+    return std::make_shared<CountingMap>(std::move(map), asked);
+  });
+  MergerFixture& fixture = *joined.fixture;
+  const std::vector mergers = {joined.offer(0, config), joined.offer(1, config)};
+  merge_delta(joined, 1);
+  merge_delta(joined, 2);
+  const std::vector<float> before = fixture.stored(2);
+  const MemoryImage first = joined.servers[0]->image();
+  // The last of them to the slots that version 2 has.
+  for (std::uint64_t run = 3; run < 3 + kRecordSlots; ++run) merge_delta(joined, run);
+  for (const auto& merger : mergers) {
+    REQUIRE(merger->orders() > 2);
+    merger->cut_off();
+  }
+  fixture.merger.reset();
+  joined.servers[0]->set_image(first);
+  asked = 0;
+  // Each looks more than once.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (asked < 8) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  std::vector<float> found(before.size());
+  const auto info = read_all_parts(joined.store, fixture.layout, found);
+  require(info);
+  CHECK(info->version == fixture.after(2).value);
+  CHECK((found == before));
 }
 
 TEST_CASE("a part that is lost where it was written last comes from where it was written before",

@@ -45,8 +45,9 @@ struct MergerConfig {
   // weights are only shown there, and written to the store behind it every second or less often. A
   // job that goes on from the store has lost what was merged since then.
   std::shared_ptr<SharedStore> shared = nullptr;
-  // A merge with a contribution at fault is not made; the result names it.
-  bool all_or_none = false;
+  // Of a part of the weights, whose versions the manifest of another shows: a merge with a
+  // contribution at fault is not made; the result names it.
+  bool is_part = false;
   // Contributions are looked at whole before they are merged, which reads each twice: one of a
   // larger 2-norm than this is scaled down to it, and one of more than `outlier_factor` times the
   // median of the last ones' is left out. 0: neither. Only with kFullDelta and kGradientOnly that

@@ -19,15 +19,18 @@ namespace {
 constexpr std::chrono::seconds kNoPublication{1};
 constexpr std::chrono::milliseconds kPauseWhileLooking{5};
 
-// Whether the store answers, and has neither this version whole nor a newer one of this master.
-bool is_lost(RecordStore& store, std::uint64_t version, std::uint64_t term) {
+// Whether the store answers, and has neither this version whole nor a newer one of this master. Of
+// a part it may have an older one, which a next master goes on from: nothing is written over what
+// that names before the manifest of this version is there again.
+bool is_lost(RecordStore& store, std::uint64_t version, const MergerConfig& config) {
+  const std::uint64_t term = config.term;
   const auto reader = store.read(weights_key());
   if (!reader) return !is_transient(reader.error().code);
   // A newer master's: what this one had written is gone for good. An earlier one's are of whatever
   // version: the store has come back as it was before this one began.
   if (term != 0 && (*reader)->info().term > term) return false;
   if ((*reader)->info().term < term) return true;
-  if ((*reader)->info().version < version) return true;
+  if ((*reader)->info().version < version) return !config.is_part;
   const auto whole = (*reader)->is_whole();
   return whole && !*whole;
 }
@@ -180,7 +183,7 @@ Result<Version> MergerEngine::enter_stage(std::uint32_t stage, const std::string
   } else if (!stage_) {
     has_earlier_checkpoint_ = true;
     // A part's at once: all of its servers are asked then whether the job is still this master's.
-    if (config_.all_or_none) SPEEDO_TRY(erase_earlier_checkpoint());
+    if (config_.is_part) SPEEDO_TRY(erase_earlier_checkpoint());
   }
   SPEEDO_ASSIGN(MergerRecord entered, make_record(record, version));
   SPEEDO_TRY(note(replica ? publish_first_replica(carried, info) : publish_first(entered, info)));
@@ -371,7 +374,7 @@ Result<void> MergerEngine::restore_lost_weights() {
 
 void MergerEngine::put_again_if_lost() {
   const std::uint64_t known = publication_ ? publication_->version() : version_.value;
-  if (!is_lost(past_shared_memory(), known, config_.term)) return;
+  if (!is_lost(past_shared_memory(), known, config_)) return;
   forget_expected();
   SPEEDO_WARN("the store has lost the weights of version {}: publishing them again", known);
   const auto done = note(publish_now());
@@ -384,8 +387,8 @@ void MergerEngine::begin_look() {
   Look& look = *look_;
   if (look.errand.is_under_way()) return;
   look.version = publication_->version();
-  look.errand.begin([&look, &store = past_shared_memory(), term = config_.term] {
-    look.is_lost = is_lost(store, look.version, term);
+  look.errand.begin([&look, &store = past_shared_memory(), &config = config_] {
+    look.is_lost = is_lost(store, look.version, config);
     return Result<void>();
   });
 }

@@ -125,7 +125,7 @@ class MergerEngine : public MergerWork {
 
   void forget_expected();
   bool is_refused(const MergeResult& result) const {
-    return config_.all_or_none && !result.rejected.empty();
+    return config_.is_part && !result.rejected.empty();
   }
   bool comes_through_store(std::span<const Contribution> contributions) const;
   void advance(const MergeJob& job);

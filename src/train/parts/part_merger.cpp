@@ -208,7 +208,7 @@ Result<void> PartMerger::open(const part_order::Open& order) {
     }
   }
   MergerConfig config = setup_.config;
-  config.all_or_none = true;
+  config.is_part = true;
   config.shared = nullptr;
   // By the size of the job's model, whatever its parts'.
   config.publish_interval = checkpoint_interval(config.publish_interval, whole_count);
