@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include <speedo/base/assert.hpp>
 
 #include "base/simd.hpp"
 #include "codec/bits.hpp"
 #include "codec/dense.hpp"
+#include "codec/exact.hpp"
 #include "codec/magnitude.hpp"
 #include "codec/sparse.hpp"
 
@@ -67,6 +69,52 @@ void write_with_residual(const DenseCodec& codec, std::span<const float> values,
   }
 }
 
+// The codec's own bytes, of finite inputs.
+std::size_t write_own(const CodecSpec& spec, std::span<const float> values,
+                      std::span<float> residual, std::byte* target) {
+  const bool feedback = !residual.empty();
+  const DenseCodec* const dense = dense_codec(spec.kind);
+  if (dense == nullptr) {
+    if (feedback) codec_kernels::add(values.size(), values.data(), residual.data());
+    return write_sparse(spec, feedback ? residual : values, residual, target);
+  }
+  if (feedback) {
+    write_with_residual(*dense, values, residual, target);
+  } else {
+    dense->pack(values, target);
+  }
+  return dense->bytes(values.size());
+}
+
+// How many they were; none if write_own() cannot have written them.
+std::optional<std::size_t> read_own(const CodecSpec& spec, std::span<const std::byte> bytes,
+                                    std::span<float> target) {
+  const DenseCodec* const dense = dense_codec(spec.kind);
+  if (dense == nullptr) return read_sparse(spec, bytes, target);
+  const std::size_t size = dense->bytes(target.size());
+  if (bytes.size() < size || !dense->unpack(bytes.data(), target)) return std::nullopt;
+  return size;
+}
+
+// Where the ranges are, the residual is what makes inputs of the codec zeros.
+std::size_t write_with_exact(const CodecSpec& spec, std::span<const float> values,
+                             std::span<float> residual, std::span<std::byte> target,
+                             std::span<const ExactRange> exact) {
+  const auto for_each_exact = [&](const auto& visit) {
+    for (const ExactRange& range : exact) {
+      for (std::size_t i = range.begin; i < range.end; ++i) visit(values[i], residual[i]);
+    }
+  };
+  for_each_exact([](float value, float& left) { left += value; });
+  std::byte* const behind = target.data() + encoded_bytes_max(spec, values.size());
+  const std::size_t size = write_exact(residual, exact, behind);
+  for_each_exact([](float value, float& left) { left = -value; });
+  const std::size_t own = write_own(spec, values, residual, target.data());
+  for_each_exact([](float, float& left) { left = 0.0F; });
+  std::memmove(target.data() + own, behind, size);
+  return own + size;
+}
+
 Error damaged_codec(const CodecSpec& spec, std::size_t bytes, std::size_t count) {
   return {ErrorCode::kCorrupt, std::to_string(bytes) + " bytes are not what codec '" +
                                    to_string(spec) + "' makes of " + std::to_string(count) +
@@ -102,7 +150,8 @@ bool is_codec_sound(const CodecSpec& spec) {
 CodecBytes encoded_bytes(CodecKind kind, std::size_t count) {
   const CodecSpec widest{.kind = kind, .percent = 100.0};
   const std::size_t most = encoded_bytes_max(widest, count);
-  return {dense_codec(kind) != nullptr ? most : kSparseHead, most};
+  const std::size_t exact = kind == CodecKind::kNone ? 0 : exact_bytes_max(count);
+  return {dense_codec(kind) != nullptr ? most : kSparseHead, most + exact};
 }
 
 std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count) {
@@ -112,8 +161,9 @@ std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count) {
 }
 
 Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
-                           std::span<float> residual, std::span<std::byte> target) {
-  SPEEDO_ASSERT(target.size() >= encoded_bytes_max(spec, values.size()));
+                           std::span<float> residual, std::span<std::byte> target,
+                           std::span<const ExactRange> exact) {
+  SPEEDO_ASSERT(target.size() >= encoded_bytes_max(spec, values.size()) + exact_bytes(exact));
   const bool feedback = !residual.empty();
   if (feedback) SPEEDO_ASSERT(residual.size() == values.size());
   const std::int32_t most =
@@ -121,26 +171,18 @@ Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
   if (most >= kInfinityBits) {
     return Error{ErrorCode::kNotFinite, "a value that is to be sent is NaN or infinite"};
   }
-  const DenseCodec* const dense = dense_codec(spec.kind);
-  if (dense == nullptr) {
-    if (feedback) codec_kernels::add(values.size(), values.data(), residual.data());
-    return write_sparse(spec, feedback ? residual : values, residual, target.data());
-  }
-  if (feedback) {
-    write_with_residual(*dense, values, residual, target.data());
-  } else {
-    dense->pack(values, target.data());
-  }
-  return dense->bytes(values.size());
+  if (exact.empty()) return write_own(spec, values, residual, target.data());
+  SPEEDO_ASSERT(feedback && spec.kind != CodecKind::kNone);
+  return write_with_exact(spec, values, residual, target, exact);
 }
 
 Result<void> decode(const CodecSpec& spec, std::span<const std::byte> bytes,
                     std::span<float> target) {
   SPEEDO_ASSERT(target.size() <= kCodecElementsMax);
-  const DenseCodec* const dense = dense_codec(spec.kind);
-  const bool is_sound = dense == nullptr ? read_sparse(spec, bytes, target)
-                                         : bytes.size() == dense->bytes(target.size()) &&
-                                               dense->unpack(bytes.data(), target);
+  const std::optional<std::size_t> own = read_own(spec, bytes, target);
+  const bool is_whole = own == bytes.size();
+  const bool may_go_on = own && spec.kind != CodecKind::kNone;
+  const bool is_sound = is_whole || (may_go_on && read_exact(bytes.subspan(*own), target));
   if (!is_sound) return damaged_codec(spec, bytes.size(), target.size());
   return {};
 }

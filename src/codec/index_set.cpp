@@ -105,35 +105,38 @@ std::size_t IndexSet::write(Form form, std::byte* target) const {
   return static_cast<std::size_t>(target - start);
 }
 
-bool IndexSet::read(Form form, std::size_t size, std::span<const std::byte> bytes) {
+std::optional<std::size_t> IndexSet::read(Form form, std::size_t size,
+                                          std::span<const std::byte> bytes) {
   std::fill_n(words_.begin(), word_count(), 0);
   return form == Form::kBitmap ? read_bitmap(size, bytes) : read_gaps(size, bytes);
 }
 
-bool IndexSet::read_bitmap(std::size_t size, std::span<const std::byte> bytes) {
-  if (bytes.size() != bit_bytes(count_)) return false;
-  std::memcpy(words_.data(), bytes.data(), bytes.size());
-  if (count_ % 64 != 0 && words_[word_count() - 1] >> (count_ % 64) != 0) return false;
-  return this->size() == size;
+std::optional<std::size_t> IndexSet::read_bitmap(std::size_t size,
+                                                 std::span<const std::byte> bytes) {
+  if (bytes.size() < bit_bytes(count_)) return std::nullopt;
+  std::memcpy(words_.data(), bytes.data(), bit_bytes(count_));
+  if (count_ % 64 != 0 && words_[word_count() - 1] >> (count_ % 64) != 0) return std::nullopt;
+  if (this->size() != size) return std::nullopt;
+  return bit_bytes(count_);
 }
 
-bool IndexSet::read_gaps(std::size_t size, std::span<const std::byte> bytes) {
+std::optional<std::size_t> IndexSet::read_gaps(std::size_t size, std::span<const std::byte> bytes) {
   std::size_t at = 0, next = 0;
   for (std::size_t entry = 0; entry < size; ++entry) {
     std::size_t gap = 0;
     unsigned byte = kGapMore;
     for (unsigned shift = 0; byte >= kGapMore; shift += kGapBits) {
-      if (at == bytes.size() || shift == kGapEnd) return false;
+      if (at == bytes.size() || shift == kGapEnd) return std::nullopt;
       byte = std::to_integer<unsigned>(bytes[at++]);
       gap += std::size_t{byte % kGapMore} << shift;
-      if (byte == 0 && shift > 0) return false;  // a longer number than its value needs
+      if (byte == 0 && shift > 0) return std::nullopt;  // a longer number than its value needs
     }
-    if (gap >= count_ - next) return false;
+    if (gap >= count_ - next) return std::nullopt;
     next += gap;
     words_[next / 64] |= std::uint64_t{1} << (next % 64);
     ++next;
   }
-  return at == bytes.size();
+  return at;
 }
 
 }  // namespace speedo

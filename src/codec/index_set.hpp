@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <speedo/codec/codec.hpp>
@@ -32,9 +33,9 @@ class IndexSet {
   Form shorter_form() const;
   // Writes the set in that form; returns how many bytes it wrote.
   std::size_t write(Form form, std::byte* target) const;
-  // Marks the `size` indices that `bytes` name. False if they are no set of so many in that form;
-  // the set is void then.
-  bool read(Form form, std::size_t size, std::span<const std::byte> bytes);
+  // Marks the `size` indices that the first of `bytes` name, and returns how many bytes that was:
+  // none if they are no set of so many in that form; the set is void then.
+  std::optional<std::size_t> read(Form form, std::size_t size, std::span<const std::byte> bytes);
 
   // Calls visit(index) for each, in ascending order.
   template <class Visit>
@@ -48,8 +49,8 @@ class IndexSet {
 
  private:
   std::size_t word_count() const { return (count_ + 63) / 64; }
-  bool read_gaps(std::size_t size, std::span<const std::byte> bytes);
-  bool read_bitmap(std::size_t size, std::span<const std::byte> bytes);
+  std::optional<std::size_t> read_gaps(std::size_t size, std::span<const std::byte> bytes);
+  std::optional<std::size_t> read_bitmap(std::size_t size, std::span<const std::byte> bytes);
 
   std::size_t count_;
   std::array<std::uint64_t, kCodecElementsMax / 64> words_;  // 32 KiB; word_count() of them count

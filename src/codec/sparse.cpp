@@ -166,16 +166,16 @@ std::size_t write_sparse(const CodecSpec& spec, std::span<const float> values,
              : write_topk(spec.percent, values, left, target);
 }
 
-bool read_sparse(const CodecSpec& spec, std::span<const std::byte> bytes,
-                 std::span<float> target) {
-  if (bytes.size() < kSparseHead) return false;
+std::optional<std::size_t> read_sparse(const CodecSpec& spec, std::span<const std::byte> bytes,
+                                       std::span<float> target) {
+  if (bytes.size() < kSparseHead) return std::nullopt;
   const auto count = load<std::uint32_t>(bytes.data());
   const auto number = load<std::uint32_t>(bytes.data() + sizeof count);
   const bool has_signs = spec.kind == CodecKind::kThreshold;
   const bool by_blocks = has_signs && number > kByBlocks;
   const auto form = static_cast<IndexSet::Form>(by_blocks ? number - kByBlocks : number);
-  if (count > target.size()) return false;
-  if (form != IndexSet::Form::kGaps && form != IndexSet::Form::kBitmap) return false;
+  if (count > target.size()) return std::nullopt;
+  if (form != IndexSet::Form::kGaps && form != IndexSet::Form::kBitmap) return std::nullopt;
   bytes = bytes.subspan(kSparseHead);
   Thresholds thresholds{.each = {}};
   if (by_blocks) {
@@ -184,13 +184,16 @@ bool read_sparse(const CodecSpec& spec, std::span<const std::byte> bytes,
   }
   const std::size_t own_bytes =
       has_signs ? thresholds.count * sizeof(float) + bit_bytes(count) : sizeof(float) * count;
-  if (bytes.size() < own_bytes) return false;
+  if (bytes.size() < own_bytes) return std::nullopt;
   IndexSet entries(target.size());
-  if (!entries.read(form, count, bytes.subspan(own_bytes))) return false;
+  const auto index_bytes = entries.read(form, count, bytes.subspan(own_bytes));
+  if (!index_bytes) return std::nullopt;
   std::fill(target.begin(), target.end(), 0.0F);
   const std::span<const std::byte> own = bytes.first(own_bytes);
-  return has_signs ? read_threshold(own, entries, thresholds, target)
-                   : read_topk(own, entries, target);
+  const bool is_sound = has_signs ? read_threshold(own, entries, thresholds, target)
+                                  : read_topk(own, entries, target);
+  if (!is_sound) return std::nullopt;
+  return kSparseHead + own_bytes + *index_bytes;
 }
 
 }  // namespace speedo

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <speedo/codec/codec.hpp>
@@ -24,7 +25,9 @@ std::size_t sparse_bytes_max(const CodecSpec& spec, std::size_t count);
 std::size_t write_sparse(const CodecSpec& spec, std::span<const float> values,
                          std::span<float> left, std::byte* target);
 
-// False if write_sparse() cannot have written this; `target` is void then.
-bool read_sparse(const CodecSpec& spec, std::span<const std::byte> bytes, std::span<float> target);
+// Returns how many bytes, the first of `bytes`, it was: none if write_sparse() cannot have written
+// this; `target` is void then.
+std::optional<std::size_t> read_sparse(const CodecSpec& spec, std::span<const std::byte> bytes,
+                                       std::span<float> target);
 
 }  // namespace speedo

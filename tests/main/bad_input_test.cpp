@@ -46,26 +46,6 @@ TEST_CASE("Missing, empty and malformed solvers and nets") {
   expect_failure(place, {"speedo", "run", "-solver", no_net}, 64, {"nowhere.prototxt"});
 }
 
-TEST_CASE("Codecs that give many values one size are refused for nets with statistics") {
-  Context place;
-  const std::string net = place.read(fs::path(place.write_net()).filename().string());
-  const std::string relu = "layer { name: \"relu1\"";
-  std::string with_norm = net;
-  with_norm.insert(net.find(relu),
-                   "layer { name: \"norm\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" }\n");
-  const std::string solver = place.write_solver("max_iter: 4");
-  place.write("net.prototxt", with_norm);
-  for (const char* codec : {"onebit", "threshold:0.1"}) {
-    expect_failure(place,
-                   {"speedo", "run", "--solver", solver, "--workers", "1", "--sync", "--codec",
-                    codec, "--no-shared-memory"},
-                   64, {"'norm'", "int8"});
-  }
-  CHECK(place.run({"speedo", "run", "--solver", solver, "--workers", "1", "--sync", "--codec",
-                   "int8", "--no-shared-memory"})
-            .exit_code == 0);
-}
-
 TEST_CASE("Nets that cannot be built") {
   Context place;
   const auto fails = [&](const std::string& layers, int code,

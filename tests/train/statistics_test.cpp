@@ -220,5 +220,30 @@ TEST_CASE("contributions that are averaged give the mean statistics, one after a
   }
 }
 
+// In the first round forward passes are those of the same weights, whatever comes of the gradients.
+TEST_CASE("statistics arrive whole, whatever a codec leaves out of the rest") {
+  const UpdateKind kind =
+      GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly, UpdateKind::kElastic);
+  const std::uint64_t workers = GENERATE(std::uint64_t{1}, std::uint64_t{2});
+  const auto after_a_round = [&](const UpdateSpec& update) {
+    TrainerCluster cluster({.solver_text = statistics_solver(), .base = {}, .stages = {update}},
+                           workers);
+    cluster.round();
+    return statistics(cluster);
+  };
+  UpdateSpec update{.kind = kind};
+  if (kind == UpdateKind::kElastic) update.moving_rate = 0.4F;
+  const std::vector<float> whole = after_a_round(update);
+  CAPTURE(static_cast<int>(kind), workers);
+  for (const std::string codec : {"bf16", "fp16", "int8", "onebit", "threshold:100", "topk:1"}) {
+    update.codec = test::value_of(parse_codec(codec));
+    for (const bool feeds_back : {true, false}) {
+      update.error_feedback = feeds_back;
+      CAPTURE(codec, feeds_back);
+      CHECK(after_a_round(update) == whole);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace speedo

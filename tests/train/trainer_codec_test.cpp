@@ -148,6 +148,55 @@ TEST_CASE("what was left out is kept for contributions of the same kind", "[code
   CHECK(codec.residual_norm() == 0.0);
 }
 
+// Of two parameters the first ends in the middle of a block of onebit, and behind it is padding; a
+// statistic goes on from one chunk to the next.
+TEST_CASE("what no gradient steers is sent as it is, and leaves nothing", "[codec]") {
+  const std::string name = GENERATE("bf16", "fp16", "int8", "onebit", "threshold:1", "topk:0.1");
+  const bool feeds_back = GENERATE(true, false);
+  CAPTURE(name, feeds_back);
+  ParameterLayout layout;
+  const auto add = [&](std::int64_t count, bool is_statistic) {
+    ParameterSlot slot;
+    slot.shape = Shape({count});
+    slot.is_statistic = is_statistic;
+    return layout.add(slot);
+  };
+  const std::size_t first = add(1001, false);
+  const std::size_t statistic = add(kChunkElements, true);
+  const std::size_t second = add(5, false);
+  const auto slot_of = [&](std::size_t element) {
+    for (const std::size_t slot : {first, statistic, second}) {
+      const auto at = static_cast<std::int64_t>(element) - layout.slots()[slot].offset;
+      if (at >= 0 && at < layout.slots()[slot].count()) return slot;
+    }
+    return layout.slots().size();
+  };
+  const auto count = static_cast<std::size_t>(layout.element_count());
+  TrainerCodec codec;
+  codec.set_layout(layout);
+  UpdateSpec update = coded(name);
+  update.error_feedback = feeds_back;
+  codec.enter_stage(update, count, true);
+  Random random(test::varied(6));
+  for (std::uint64_t run = 1; run <= 3; ++run) {
+    codec.begin_run(run - 1);
+    std::vector<float> values(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (slot_of(i) == statistic) values[i] = random.gaussian(0.0F, 1e6F);
+      if (slot_of(i) == first || slot_of(i) == second) values[i] = random.gaussian(0.0F, 0.01F);
+    }
+    const std::vector<float> seen = sent(codec, values);
+    codec.committed(run);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool is_steered = slot_of(i) == first || slot_of(i) == second;
+      if (!is_steered && seen[i] != values[i]) FAIL(i << ": " << seen[i]);
+    }
+  }
+  codec.settle(3);
+  CHECK((codec.residual_norm() > 0.0) == feeds_back);
+  CHECK(codec.residual_norm() < 100.0);
+}
+
 // The threshold sends 0.01 of 1 in each run, and holds back the rest.
 TEST_CASE("what a threshold holds back does not come at once with another codec", "[codec]") {
   TrainerCodec codec;

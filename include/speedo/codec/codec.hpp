@@ -51,10 +51,17 @@ Result<CodecSpec> parse_codec(std::string_view text);
 // The shortest text that parse_codec() reads as this codec, with its parameter.
 std::string to_string(const CodecSpec& spec);
 
+// Of a chunk's values those from `begin` up to `end` travel as they are, as float32.
+struct ExactRange {
+  std::size_t begin = 0, end = 0;
+};
+// Bytes that encode() needs for these, beside encoded_bytes_max().
+std::size_t exact_bytes(std::span<const ExactRange> exact);
+
 // Bytes that encode() needs for `count` values, at most; for all but kThreshold and kTopK it is
 // what it writes. Requires: count <= kCodecElementsMax.
 std::size_t encoded_bytes_max(const CodecSpec& spec, std::size_t count);
-// The same whatever T and P are, and the least that it can write.
+// The same whatever T, P and the exact ranges are, and the least that it can write.
 struct CodecBytes {
   std::size_t min, max;
 };
@@ -70,12 +77,18 @@ CodecBytes encoded_bytes(CodecKind kind, std::size_t count);
 // Magnitudes beyond the largest of kBf16 and kFp16 (65504) become the largest; a block of kInt8
 // without a magnitude from 1.5e-36 on becomes zeros.
 //
+// In the ranges of `exact` decode() will give the input itself, of which nothing is left: not to be
+// cut, rounded, or left for later are values that no later message makes up for in time. The
+// codec takes them for zeros.
+//
 // Errors: kNotFinite if an input is NaN or infinite, also as the sum of the two; the residual is
 // unchanged then, and `target` void.
 // Requires: at most kCodecElementsMax values; a residual of the same size, or none; `target` of
-// encoded_bytes_max() or more; no two of the three overlap.
+// encoded_bytes_max() and exact_bytes() or more; no two of the three overlap. With exact ranges: a
+// residual, and not kNone; they ascend, do not overlap, and none is empty.
 Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
-                           std::span<float> residual, std::span<std::byte> target);
+                           std::span<float> residual, std::span<std::byte> target,
+                           std::span<const ExactRange> exact = {});
 
 // Brings back the target.size() values that `bytes` were made of: all of them finite, those not
 // sent 0. `bytes` carry T, P and where values lie: of `spec` only the kind counts.

@@ -136,9 +136,9 @@ constexpr Option kScheduleOptions[] = {
      .sentence = "What workers send through the store is coded so: none, bf16, fp16, int8, "
                  "threshold[:T] (only what reached T, as T; without T the largest fifth, as means "
                  "of 512), topk[:P] (the largest P percent, 10), onebit (signs and two means). "
-                 "What a codec leaves out goes with the next contribution. Shared memory needs "
-                 "none. auto: only what loses nothing, which is none, or with --replicated factors "
-                 "where they are fewer bytes"},
+                 "What a codec leaves out goes with the next contribution; BatchNorm's statistics "
+                 "travel whole. Shared memory needs none. auto: only what loses nothing, which is "
+                 "none, or with --replicated factors where they are fewer bytes"},
     {.name = "no-error-feedback",
      .type = on_off(),
      .programs = kClustersAndStages,

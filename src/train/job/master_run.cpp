@@ -1,6 +1,5 @@
 #include "train/job/master_run.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,22 +30,6 @@ Result<void> check(const MasterOptions& options) {
       SPEEDO_ASSIGN([[maybe_unused]] const auto strategy, make_strategy(stage.strategy));
       return {};
     }());
-  }
-  return {};
-}
-
-// Of a block that has statistics and gradients some codecs send one size for all.
-Result<void> check_codecs(const std::vector<Schedule>& stages, const ParameterLayout& layout) {
-  const auto statistic =
-      std::ranges::find_if(layout.slots(), [](const auto& slot) { return slot.is_statistic; });
-  if (statistic == layout.slots().end()) return {};
-  for (const Schedule& stage : stages) {
-    const CodecSpec& codec = stage.update.codec;
-    if (codec.kind != CodecKind::kThreshold && codec.kind != CodecKind::kOneBit) continue;
-    return Error{ErrorCode::kConfig,
-                 fmt::format("--codec {} gives many values one size, which the statistics of layer "
-                             "'{}' do not bear: use int8, topk, fp16 or bf16",
-                             to_string(codec), statistic->layer)};
   }
   return {};
 }
@@ -171,7 +154,6 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   SPEEDO_ASSIGN(const JobSpec spec, with_seed_of_job(job_spec(options), options.resume, *store));
   options.spec.solver_text = spec.solver_text;
   SPEEDO_ASSIGN(auto nets, make_nets(options, spec, parts.parts));
-  SPEEDO_TRY(check_codecs(config.stages, nets->layout()));
   if (hooks.admit) {
     const auto floats = static_cast<std::int64_t>(sizeof(float));
     SPEEDO_TRY(hooks.admit(nets->layout().parameter_count() * floats));

@@ -29,6 +29,16 @@ double cut(std::span<float> values, float most) {
   return std::sqrt(sum);
 }
 
+// Ranges that adjoin become one.
+void append(std::size_t begin, std::size_t end, std::vector<ExactRange>& ranges) {
+  if (begin == end) return;
+  if (!ranges.empty() && ranges.back().end == begin) {
+    ranges.back().end = end;
+  } else {
+    ranges.push_back({begin, end});
+  }
+}
+
 double norm_of(std::span<const float> values) {
   double sum = 0.0;
   for (const float value : values) sum += static_cast<double>(value) * value;
@@ -36,6 +46,23 @@ double norm_of(std::span<const float> values) {
 }
 
 }  // namespace
+
+void TrainerCodec::set_layout(const ParameterLayout& layout) {
+  statistics_.clear();
+  unsteered_.clear();
+  std::size_t next = 0;
+  for (const ParameterSlot& slot : layout.slots()) {
+    const auto begin = static_cast<std::size_t>(slot.offset);
+    const std::size_t end = begin + static_cast<std::size_t>(slot.count());
+    append(next, begin, unsteered_);
+    if (slot.is_statistic) {
+      append(begin, end, statistics_);
+      append(begin, end, unsteered_);
+    }
+    next = end;
+  }
+  append(next, static_cast<std::size_t>(layout.element_count()), unsteered_);
+}
 
 double TrainerCodec::enter_stage(const UpdateSpec& update, std::size_t count, bool may_hold) {
   // Without error feedback nothing of it would be sent, but whole updates complete it.
@@ -84,9 +111,28 @@ void TrainerCodec::take_residual(std::span<const float> residual) {
   committed_.reset();
 }
 
+// onebit has no zero: what it makes of padding would count in norms, which is why that goes with
+// the statistics.
+std::vector<ExactRange> TrainerCodec::exact_in(std::size_t chunk) const {
+  const std::size_t begin = chunk * chunk_length();
+  const std::size_t end = begin + chunk_elements(count_, chunk);
+  std::vector<ExactRange> ranges;
+  for (const ExactRange& range : kind() == CodecKind::kOneBit ? unsteered_ : statistics_) {
+    if (range.end <= begin || range.begin >= end) continue;
+    ranges.push_back({std::max(range.begin, begin) - begin, std::min(range.end, end) - begin});
+  }
+  return ranges;
+}
+
 // Every chunk has room for the most that any of its codec may take.
 std::span<std::byte> TrainerCodec::bytes_of(std::size_t chunk) {
-  const std::size_t room = encoded_bytes_max(spec_.codec, chunk_length());
+  if (bytes_.empty()) {
+    exact_room_ = 0;
+    for (std::size_t each = 0; each < chunk_count(count_); ++each) {
+      exact_room_ = std::max(exact_room_, exact_bytes(exact_in(each)));
+    }
+  }
+  const std::size_t room = encoded_bytes_max(spec_.codec, chunk_length()) + exact_room_;
   if (bytes_.empty()) bytes_.resize(chunk_count(count_) * room);
   return std::span(bytes_).subspan(chunk * room, room);
 }
@@ -101,8 +147,13 @@ Result<std::span<const std::byte>> TrainerCodec::encode(std::size_t chunk,
     left = chunk_of(std::span(next_), chunk);
     std::ranges::copy(chunk_of(std::span(residual_), chunk), left.begin());
   }
+  const std::vector<ExactRange> exact = exact_in(chunk);
+  if (left.empty() && !exact.empty()) {
+    unsent_.assign(values.size(), 0.0F);
+    left = unsent_;
+  }
   const std::span<std::byte> room = bytes_of(chunk);
-  SPEEDO_ASSIGN(const std::size_t size, speedo::encode(spec_.codec, values, left, room));
+  SPEEDO_ASSIGN(const std::size_t size, speedo::encode(spec_.codec, values, left, room, exact));
   return std::span<const std::byte>(room.first(size));
 }
 

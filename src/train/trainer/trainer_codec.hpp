@@ -8,6 +8,7 @@
 
 #include <speedo/base/result.hpp>
 #include <speedo/codec/codec.hpp>
+#include <speedo/core/parameter_arena.hpp>
 #include <speedo/train/update.hpp>
 
 namespace speedo {
@@ -15,12 +16,17 @@ namespace speedo {
 // The codec of a worker's contributions, and what it has left out of those that were merged: that
 // goes with the next one. A worker's state, from run to run and from one incarnation to the next.
 // A run of which it is not known that it was merged leaves it as it was.
+// Statistics travel as they are: what is cut or left out of them is wrong at once, and no gradient
+// makes up for it.
 // Thread safety: one thread at a time.
 class TrainerCodec {
  public:
   // Of kThreshold, in multiples of T: what one element may take along into another codec, which
   // would bring at once what T was too small for. Deeplearning4j's bound of all residuals.
   static constexpr float kThresholdsToKeep = 5.0F;
+
+  // Contributions begin with what lies so. Requires: no run is under way.
+  void set_layout(const ParameterLayout& layout);
 
   // From here on contributions are of this kind, of `count` floats. What was left out so far stays
   // if it is of the same kind and the stage may hold any (may_hold_residual(); a worker may have
@@ -53,6 +59,7 @@ class TrainerCodec {
 
  private:
   std::span<std::byte> bytes_of(std::size_t chunk);
+  std::vector<ExactRange> exact_in(std::size_t chunk) const;
 
   UpdateSpec spec_;
   std::size_t count_ = 0;
@@ -60,6 +67,10 @@ class TrainerCodec {
   std::vector<float> residual_, next_;
   std::optional<std::uint64_t> committed_;
   std::vector<std::byte> bytes_;
+  // Of contributions. `unsteered_`: with the padding between parameters.
+  std::vector<ExactRange> statistics_, unsteered_;
+  std::size_t exact_room_ = 0;  // bytes, of any chunk
+  std::vector<float> unsent_;   // of a chunk: what is lost without error feedback
 };
 
 }  // namespace speedo

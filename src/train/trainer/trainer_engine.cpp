@@ -105,6 +105,7 @@ Result<void> TrainerEngine::build(const TrainerParts& parts) {
                                              : make_net_learner(parts, options));
   const ParameterLayout& layout = learner_->layout();
   model_ = layout.digest();
+  codec_.set_layout(layout);
   host_ = std::make_unique<HostView>(learner_->backend().device(),
                                      static_cast<std::size_t>(layout.element_count()),
                                      parts.shares_memory);

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <speedo/codec/codec.hpp>
+
+namespace speedo {
+
+// What stands behind a codec's own bytes where values travel as they are, for each range in
+// ascending order:
+//
+//   u32 begin  u32 values k, 1 or more  k floats
+
+// Bytes of `count` values, at most.
+std::size_t exact_bytes_max(std::size_t count);
+
+// Writes that of values[begin, end) of each range; returns how many bytes it wrote.
+std::size_t write_exact(std::span<const float> values, std::span<const ExactRange> exact,
+                        std::byte* target);
+
+// Puts what all of `bytes` say into its places of `target`, and leaves the others. False if
+// write_exact() cannot have written this; `target` is void then.
+bool read_exact(std::span<const std::byte> bytes, std::span<float> target);
+
+}  // namespace speedo
