@@ -221,7 +221,7 @@ TEST_CASE("contributions that are averaged give the mean statistics, one after a
 }
 
 // In the first round forward passes are those of the same weights, whatever comes of the gradients.
-TEST_CASE("statistics arrive whole, whatever a codec leaves out of the rest") {
+TEST_CASE("statistics arrive whole, whatever a codec or --skip leaves out of the rest") {
   const UpdateKind kind =
       GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly, UpdateKind::kElastic);
   const std::uint64_t workers = GENERATE(std::uint64_t{1}, std::uint64_t{2});
@@ -243,6 +243,10 @@ TEST_CASE("statistics arrive whole, whatever a codec leaves out of the rest") {
       CHECK(after_a_round(update) == whole);
     }
   }
+  if (kind != UpdateKind::kFullDelta) return;
+  update = {.kind = kind};
+  update.skip = 100.0F;
+  CHECK(after_a_round(update) == whole);
 }
 
 }  // namespace

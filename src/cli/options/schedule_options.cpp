@@ -127,7 +127,8 @@ constexpr Option kScheduleOptions[] = {
      .otherwise = "0",
      .programs = kClustersAndStages,
      .group = kWhatGroup,
-     .sentence = "Leave out update elements, in rounds those of their mean, smaller than this"},
+     .sentence = "Leave out update elements, in rounds those of their mean, smaller than this; "
+                 "not of BatchNorm's statistics"},
     {.name = "codec",
      .type = filled_text("NAME"),
      .otherwise = "none",

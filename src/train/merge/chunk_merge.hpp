@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <speedo/base/result.hpp>
+#include <speedo/core/parameter_arena.hpp>
 #include <speedo/store/record_store.hpp>
 #include <speedo/train/merge_job.hpp>
 #include <speedo/train/update.hpp>
@@ -31,6 +32,7 @@ class ChunkMerge {
     const MergeJob& job;
     // Those of the job that take part.
     std::span<const MergeJob::Contribution> contributions;
+    const ParameterLayout& layout;
     std::span<const float> record;  // as published
     std::span<float> next;          // becomes the record
     RecordStore& store;

@@ -49,27 +49,16 @@ void NormFilter::keep(double norm) {
 NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
     : element_count_(static_cast<std::uint64_t>(layout.element_count())),
       contributions_(contributions),
-      squares_(chunk_count(element_count_) * contributions) {
-  for (const ParameterSlot& slot : layout.slots()) {
-    const auto begin = static_cast<std::size_t>(slot.offset);
-    if (slot.is_statistic) {
-      statistics_.push_back({begin, begin + static_cast<std::size_t>(slot.count())});
-    }
-  }
-}
+      statistics_(layout),
+      squares_(chunk_count(element_count_) * contributions) {}
 
 // Of the elements from `first` on. Not finite if any of them is, a statistic too.
 double NormSums::squares_of(std::size_t first, std::span<const float> values) const {
   double sum = 0.0, left_out = 0.0;
-  std::size_t next = 0;
-  for (const Range& range : statistics_) {
-    const std::size_t begin = std::clamp(range.begin, first, first + values.size()) - first;
-    const std::size_t end = std::clamp(range.end, first, first + values.size()) - first;
-    sum += sum_of_squares(values.subspan(next, begin - next));
-    left_out += sum_of_squares(values.subspan(begin, end - begin));
-    next = end;
-  }
-  sum += sum_of_squares(values.subspan(next));
+  statistics_.for_each_part(
+      first, values.size(), [&](std::size_t begin, std::size_t count, bool is_statistic) {
+        (is_statistic ? left_out : sum) += sum_of_squares(values.subspan(begin, count));
+      });
   return std::isfinite(left_out) ? sum : left_out;
 }
 

@@ -7,6 +7,7 @@
 #include <speedo/core/parameter_arena.hpp>
 
 #include "train/merge/chunk_merge.hpp"
+#include "train/merge/statistic_ranges.hpp"
 
 namespace speedo {
 
@@ -47,12 +48,9 @@ class NormSums : public ChunkMerge {
  private:
   double squares_of(std::size_t first, std::span<const float> values) const;
 
-  struct Range {
-    std::size_t begin = 0, end = 0;
-  };
   const std::uint64_t element_count_;
   const std::size_t contributions_;
-  std::vector<Range> statistics_;  // elements, ascending
+  const StatisticRanges statistics_;
   std::vector<double> squares_;  // by chunk, then by contribution
 };
 

@@ -1,22 +1,18 @@
 #include "store/chunk_range.hpp"
 #include "train/merge/part_sum.hpp"
+#include "train/merge/statistic_ranges.hpp"
 
 namespace speedo {
 namespace {
 
 // A contribution that overflows only in the sum is as bad as one that is not finite: of several it
 // is not known which one, so the first is named, and the merge tried again without it.
-bool add_scaled(std::span<const float> weights, std::span<const float> delta, float scale,
-                float skip, std::span<float> target) {
-  return skip > 0.0F ? merge_add_large(weights, delta, scale, skip, target)
-                     : merge_add(weights, delta, scale, target);
-}
-
 class DeltaMerge : public ChunkMerge {
  public:
   explicit DeltaMerge(const Frame& frame)
       : record_(frame.record),
         next_(frame.next),
+        statistics_(frame.layout),
         averages_(frame.job.mean && !is_elastic(frame.spec.kind)),
         skip_(is_elastic(frame.spec.kind) ? 0.0F : frame.spec.skip),
         writer_(frame.store.write(weights_key(), frame.info)) {
@@ -33,9 +29,11 @@ class DeltaMerge : public ChunkMerge {
     const std::span<const float> weights = chunk_of(record_, chunk);
     const std::span<float> next = chunk_of(next_, chunk);
     return for_each_block(next.size(), [&](std::size_t offset, std::size_t count) {
-      const std::span<const float> from = weights.subspan(offset, count);
-      const std::span<float> to = next.subspan(offset, count);
-      return averages_ ? add_mean(parts, offset, from, to) : add_each(parts, offset, from, to);
+      const Block block{.first = chunk * chunk_length() + offset,
+                        .offset = offset,
+                        .from = weights.subspan(offset, count),
+                        .to = next.subspan(offset, count)};
+      return averages_ ? add_mean(parts, block) : add_each(parts, block);
     });
   }
 
@@ -49,8 +47,33 @@ class DeltaMerge : public ChunkMerge {
   }
 
  private:
-  Fault add_mean(Parts parts, std::size_t offset, std::span<const float> from,
-                 std::span<float> to) const {
+  struct Block {
+    std::size_t first, offset;  // in the record and in the chunk
+    std::span<const float> from;
+    std::span<float> to;
+  };
+
+  // A statistic's change is small where what it measures is: all of it counts.
+  bool add(const Block& block, std::span<const float> from, std::span<const float> delta,
+           float scale, float skip) const {
+    if (skip <= 0.0F) return merge_add(from, delta, scale, block.to);
+    bool is_finite = true;
+    statistics_.for_each_part(
+        block.first, block.to.size(), [&](std::size_t begin, std::size_t count, bool is_statistic) {
+          const std::span<const float> weights = from.subspan(begin, count);
+          const std::span<const float> change = delta.subspan(begin, count);
+          const std::span<float> target = block.to.subspan(begin, count);
+          const bool added = is_statistic ? merge_add(weights, change, scale, target)
+                                          : merge_add_large(weights, change, scale, skip, target);
+          is_finite = is_finite && added;
+        });
+    return is_finite;
+  }
+
+  Fault add_mean(Parts parts, const Block& block) const {
+    const std::size_t offset = block.offset;
+    const std::span<const float> from = block.from;
+    const std::span<float> to = block.to;
     if (parts.size() == 2 && skip_ <= 0.0F) {
       const ScaledPart a{parts[0].subspan(offset, to.size()), scales_[0]};
       const ScaledPart b{parts[1].subspan(offset, to.size()), scales_[1]};
@@ -60,20 +83,21 @@ class DeltaMerge : public ChunkMerge {
     MergeBlock memory;
     const std::span<float> sum = std::span(memory).first(to.size());
     if (const Fault fault = sum_parts(parts, scales_, offset, sum)) return fault;
-    return add_scaled(from, sum, mean_scale_, sum_skip_, to) ? Fault() : Fault(0);
+    return add(block, from, sum, mean_scale_, sum_skip_) ? Fault() : Fault(0);
   }
 
-  Fault add_each(Parts parts, std::size_t offset, std::span<const float> from,
-                 std::span<float> to) const {
+  Fault add_each(Parts parts, const Block& block) const {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::span<const float> part = parts[i].subspan(offset, to.size());
-      if (!add_scaled(i == 0 ? from : to, part, scales_[i], skip_, to)) return i;
+      const std::span<const float> part = parts[i].subspan(block.offset, block.to.size());
+      const std::span<const float> from = i == 0 ? block.from : block.to;
+      if (!add(block, from, part, scales_[i], skip_)) return i;
     }
     return std::nullopt;
   }
 
   const std::span<const float> record_;
   const std::span<float> next_;
+  const StatisticRanges statistics_;
   const bool averages_;
   const float skip_;
   std::vector<float> scales_;

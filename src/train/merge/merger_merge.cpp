@@ -143,6 +143,7 @@ std::unique_ptr<ChunkMerge> MergerEngine::make_chunk_merge(
   const ChunkMerge::Frame frame{.spec = spec(),
                                 .job = job,
                                 .contributions = contributions,
+                                .layout = layout_,
                                 .record = record_.values(),
                                 .next = record_.next(info.version),
                                 .store = *store_,
