@@ -179,10 +179,21 @@ TEST_CASE("more than MAX are turned away until there is room") {
   master.join(5, 0);
   CHECK(master.hello(6) == "welcome 6 as 1");   // counts though it is not ready
   CHECK(master.hello(7) == turned_away);
-  CHECK(master.refusal.find("has its 2 workers") != std::string::npos);
+  CHECK(master.refusal.find("has its 2 workers, the most it takes") != std::string::npos);
   master.lost(5);
   CHECK(master.hello(7) == "welcome 7 as 2");
   CHECK(master.session.progress().quarantined == 0);
+}
+
+// As --deterministic has it of --workers 1, too.
+TEST_CASE("a job that takes exactly so many says what made it so") {
+  MasterConfig config = config_for(1, 100);
+  config.workers_min = config.workers_max = 1;
+  MasterDriver master(config);
+  master.join(5, 0);
+  master.hello(6);
+  CHECK(master.refusal.find("has its 1 worker, exactly") != std::string::npos);
+  CHECK(master.refusal.find("--deterministic") != std::string::npos);
 }
 
 TEST_CASE("a process that comes back on another connection ends its earlier incarnation first") {

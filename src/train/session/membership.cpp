@@ -44,9 +44,12 @@ bool Membership::turns_away(const master_event::Hello& event, Instant now, Sessi
     return true;
   }
   if (config_.workers_max != 0 && members_.size() >= config_.workers_max) {
+    const bool is_fixed = config_.workers_min == config_.workers_max;
+    const char* const why = is_fixed
+                                ? "exactly as many as it takes (--deterministic, or --workers N:N)"
+                                : "the most it takes (--workers MIN:MAX)";
     out.refuse(event.peer, ErrorCode::kUnavailable,
-               fmt::format("this job has its {}, the most it takes (--workers MIN:MAX)",
-                           count_workers(config_.workers_max)));
+               fmt::format("this job has its {}, {}", count_workers(config_.workers_max), why));
     return true;
   }
   return false;
