@@ -56,7 +56,8 @@ void log_backward(const Net& net, const Net::LayerView& view) {
   }
   for (std::size_t i = 0; i < view.layer->parameters().size(); ++i) {
     const Tensor& parameter = *view.layer->parameters()[i];
-    if (net.layout().slots()[view.slots[i]].lr_mult == 0.0F || !parameter.has_grad()) continue;
+    const bool is_computed = view.layer->parameter_needs_grad(static_cast<int>(i));
+    if (!is_computed || !parameter.has_grad()) continue;
     SPEEDO_INFO("    [Backward] Layer {}, param blob {} diff: {:g}", layer, i,
                 mean_grad_magnitude(net, parameter));
   }

@@ -2,20 +2,16 @@
 
 #include "core/weight_sources.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <string>
 
-#include <speedo/base/file.hpp>
-
-#include "base/log.hpp"
 #include "net_support.hpp"
-#include "support/temp_dir.hpp"
+#include "support/log_capture.hpp"
 
 namespace speedo {
 namespace {
+
+using test::LogCapture;
 
 const char* const kInputOfFour =
     "layer { name: 'in' type: 'Input' top: 'in' input_param { shape { dim: 2 dim: 3 } } }\n";
@@ -31,28 +27,6 @@ caffe::NetParameter weights_of(const std::string& text) {
   return weights;
 }
 
-// All that is logged while it lives.
-class LogCapture {
- public:
-  LogCapture() : stderr_(::dup(STDERR_FILENO)) {
-    set_up_logging();
-    const int file = ::open((folder_ / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    REQUIRE(file >= 0);
-    ::dup2(file, STDERR_FILENO);
-    ::close(file);
-  }
-  ~LogCapture() {
-    ::dup2(stderr_, STDERR_FILENO);
-    ::close(stderr_);
-  }
-  std::string text() const { return read_file(folder_ / "log").value(); }
-  bool warns() const { return text().find("has no weights for") != std::string::npos; }
-
- private:
-  TempDir folder_;
-  int stderr_;
-};
-
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
@@ -64,7 +38,7 @@ TEST_CASE("Weights for every layer are taken without a word", "[weights]") {
   WeightSources sources;
   REQUIRE(sources.copy("all.caffemodel", weights_of(text), *net));
   REQUIRE(sources.check(*net, false));
-  CHECK_FALSE(log.warns());
+  CHECK_FALSE(log.has("has no weights for"));
   CHECK_FALSE(contains(log.text(), "Ignoring"));
 }
 
@@ -90,7 +64,7 @@ TEST_CASE("Several files may each give a part", "[weights]") {
   second.mutable_layer()->DeleteSubrange(1, 1);
   REQUIRE(sources.copy("b.caffemodel", second, *net));
   REQUIRE(sources.check(*net, false));
-  CHECK_FALSE(log.warns());
+  CHECK_FALSE(log.has("has no weights for"));
 }
 
 TEST_CASE("Weights that are not finite are named in one warning", "[weights]") {
@@ -125,7 +99,7 @@ TEST_CASE("Weights of another net are an error, or a warning to who trains", "[w
   CHECK(contains(checked.error().message,
                  "'other.caffemodel' has weights for none of the net's layers (conv1), but for "
                  "ip1"));
-  CHECK_FALSE(log.warns());
+  CHECK_FALSE(log.has("has no weights for"));
   REQUIRE(sources.check(*net, true));
   CHECK(contains(log.text(), "] 'other.caffemodel' has no weights for conv1"));
 }
@@ -141,7 +115,7 @@ TEST_CASE("A layer that shares another's parameters needs none of its own", "[we
   WeightSources sources;
   REQUIRE(sources.copy("a.caffemodel", weights_of(kInputOfFour + with_names("a")), *net));
   REQUIRE(sources.check(*net, false));
-  CHECK_FALSE(log.warns());
+  CHECK_FALSE(log.has("has no weights for"));
   // A net without parameters wants nothing.
   REQUIRE(WeightSources().check(*make_net(kInputOfFour), false));
 }

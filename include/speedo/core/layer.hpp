@@ -240,6 +240,9 @@ class Layer {
   // Called by the net with views of the arena, one per request, and whether each needs a gradient.
   void bind_parameters(std::vector<Tensor*> parameters, std::vector<bool> needs_grad);
   const std::vector<Tensor*>& parameters() const { return parameters_; }
+  bool parameter_needs_grad(int index) const {
+    return needs_grad_[static_cast<std::size_t>(index)];
+  }
 
  protected:
   Backend& backend() const { return *context_.backend; }
@@ -247,9 +250,6 @@ class Layer {
   void request_parameter(Shape shape, const caffe::FillerParameter* filler);
   void request_statistic(Shape shape);
   Tensor& parameter(int index) { return *parameters_[static_cast<std::size_t>(index)]; }
-  bool parameter_needs_grad(int index) const {
-    return needs_grad_[static_cast<std::size_t>(index)];
-  }
   // Provides memory for the values of a tensor of the layer's own; none in a net that only plans.
   // Error: kFull.
   Result<void> allocate(Tensor& tensor);
