@@ -25,8 +25,10 @@ double mean_grad_magnitude(const Net& net, const Tensor& tensor) {
          static_cast<double>(net.gradient_scale());
 }
 
-// Caffe's display name of a parameter: its name if it is shared by name, else its index.
+// Caffe's display name of a parameter: its name if it is shared by name, else its index. One of a
+// test net's own is in no layout.
 std::string display_name(const Net& net, const Net::LayerView& view, std::size_t index) {
+  if (view.slots.empty()) return std::to_string(index);
   const ParameterSlot& slot = net.layout().slots()[view.slots[index]];
   return slot.name.empty() ? std::to_string(index) : slot.name;
 }
@@ -78,18 +80,24 @@ void log_norms(Net& net) {
 
 }  // namespace
 
+Result<float> forward_with_debug_info(Net& net) {
+  const std::vector<Net::LayerView>& layers = net.layers();
+  double loss = 0.0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    SPEEDO_ASSIGN(const float term, net.forward_layer(i));
+    loss += static_cast<double>(term);
+    if (!layers[i].is_reorder) log_forward(net, layers[i]);
+  }
+  return static_cast<float>(loss);
+}
+
 Result<Accumulated> run_passes_with_debug_info(Net& net, int iter_size) {
   const std::vector<Net::LayerView>& layers = net.layers();
   net.clear_gradients();
   float loss = 0.0F;
   for (int pass = 0; pass < iter_size; ++pass) {
-    double pass_loss = 0.0;
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      SPEEDO_ASSIGN(const float layer_loss, net.forward_layer(i));
-      pass_loss += static_cast<double>(layer_loss);
-      if (!layers[i].is_reorder) log_forward(net, layers[i]);
-    }
-    loss += static_cast<float>(pass_loss);
+    SPEEDO_ASSIGN(const float pass_loss, forward_with_debug_info(net));
+    loss += pass_loss;
     for (std::size_t i = layers.size(); i-- > 0;) {
       net.backward_layer(i);
       if (layers[i].needs_backward && !layers[i].is_reorder) log_backward(net, layers[i]);

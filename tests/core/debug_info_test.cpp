@@ -4,6 +4,7 @@
 
 #include "core/debug_info.hpp"
 #include "core/net_support.hpp"
+#include "core/solver_support.hpp"
 #include "support/log_capture.hpp"
 
 namespace speedo {
@@ -46,6 +47,28 @@ TEST_CASE("of a shared parameter each user's own rate says whether it computes a
   REQUIRE(run_passes_with_debug_info(*net, 1));
   CHECK_FALSE(log.has("[Backward] Layer owner, param blob 0 diff: "));
   CHECK(log.has("[Backward] Layer user, param blob 0 diff: "));
+}
+
+TEST_CASE("debug_info tells of the passes of tests too", "[solver]") {
+  test::World world;
+  const std::string tests = "max_iter: 4 test_iter: 2 test_interval: 2 ";
+  const auto plain = world.solver(test::small_solver(tests));
+  // One whose test net has a layer with parameters of its own.
+  caffe::SolverParameter message = test::small_solver(tests + "debug_info: true");
+  message.mutable_net_param()->MergeFrom(
+      net_message(product("own", "ip2", "include { phase: TEST }") +
+                  "layer { name: 'quiet' type: 'Silence' bottom: 'own' include { phase: TEST } }"));
+  const auto debug = world.solver(message);
+  REQUIRE(plain->solve());
+  const LogCapture log;
+  set_log_level(LogLevel::kInfo);
+  REQUIRE(debug->solve());
+  CHECK(log.has("[Forward] Layer accuracy, top blob accuracy data: "));
+  CHECK(log.has("[Forward] Layer own, param blob 1 data: "));
+  set_log_level(LogLevel::kNothing);
+  REQUIRE(plain->last_scores().size() == 1);
+  CHECK(plain->last_scores()[0].loss == debug->last_scores()[0].loss);
+  CHECK(plain->last_scores()[0].accuracy == debug->last_scores()[0].accuracy);
 }
 
 }  // namespace

@@ -41,8 +41,10 @@ struct TestScores {
 // Runs `iterations` forward passes of a TEST net. Every test begins at batch 0, so that tests of
 // one run can be compared: each sees the same records (Caffe goes on where the last test stopped).
 // `stop` (may be empty) is asked before each pass. Without passes, as of a net whose test_iter is
-// 0, there are no scores. Requires: iterations >= 0. Error: kData.
-Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop = {});
+// 0, there are no scores. `forward` (empty: Net::forward()) makes a pass.
+// Requires: iterations >= 0. Error: kData.
+Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop = {},
+                            const std::function<Result<float>(Net&)>& forward = {});
 
 struct SolverOptions {
   Backend* backend = nullptr;  // required

@@ -252,7 +252,9 @@ Result<bool> Solver::Impl::test(std::size_t index, TestScores& scores) {
     return stopped || !polled;
   };
   const int passes = param.test_iter(static_cast<int>(index));
-  SPEEDO_ASSIGN(scores, run_test(*nets.tests[index], passes, stop));
+  std::function<Result<float>(Net&)> forward;
+  if (param.debug_info()) forward = forward_with_debug_info;
+  SPEEDO_ASSIGN(scores, run_test(*nets.tests[index], passes, stop, forward));
   SPEEDO_TRY(std::move(polled));
   if (scores.passes == passes) return true;
   SPEEDO_INFO("Test interrupted.");

@@ -190,6 +190,8 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
   test_options.seed = seed;
   test_options.share_parameters = nets.train.get();
   test_options.trains = false;
+  test_options.keep_blobs = solver.debug_info();
+  test_options.may_fuse = !solver.debug_info();
   for (std::size_t i = 0; i < tests.size(); ++i) {
     if (!options.plan_only) {
       SPEEDO_INFO("Creating test net (#{}) specified by {}", i, tests[i].from);

@@ -69,7 +69,8 @@ bool has_finite_losses(const TestScores& scores) {
   });
 }
 
-Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop) {
+Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()>& stop,
+                            const std::function<Result<float>(Net&)>& forward) {
   SPEEDO_ASSERT(iterations >= 0);
   const TraceSpan span("test");
   net.set_batch_span({});
@@ -77,7 +78,7 @@ Result<TestScores> run_test(Net& net, int iterations, const std::function<bool()
   float loss = 0.0F;
   while (result.passes < iterations) {
     if (stop && stop()) break;
-    SPEEDO_ASSIGN(const float pass_loss, net.forward());
+    SPEEDO_ASSIGN(const float pass_loss, forward ? forward(net) : net.forward());
     loss += pass_loss;
     std::vector<TestScores::Score> scores = read_outputs(net);
     if (result.passes++ == 0) {

@@ -9,7 +9,9 @@
 namespace speedo {
 
 Result<caffe::SolverParameter> parse_solver(const JobSpec& job) {
-  return parse_solver_prototxt(job.solver_text, "the job's solver");
+  SPEEDO_ASSIGN(auto solver, parse_solver_prototxt(job.solver_text, "the job's solver"));
+  solver.clear_debug_info();  // which no node prints: its nets need not keep their blobs
+  return solver;
 }
 
 caffe::SolverParameter without_tests(caffe::SolverParameter solver) {

@@ -7,7 +7,7 @@
 
 namespace speedo {
 
-// The solver that a job describes. Error: kConfig.
+// The solver that a job describes, but for debug_info. Error: kConfig.
 Result<caffe::SolverParameter> parse_solver(const JobSpec& job);
 
 // The same solver without its test nets, so that a worker builds only what it trains.
