@@ -16,6 +16,12 @@ RedisOptions endless(const RedisServer& server) {
   return options;
 }
 
+// An attempt to reach a frozen server lasts as long as the patience at the end.
+RedisOptions equally_patient(RedisOptions options) {
+  options.connect_timeout = options.command_timeout;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("a program that ends gives up a frozen server, for good", "[redis]") {
@@ -41,6 +47,38 @@ TEST_CASE("a program that ends goes on using a server that answers", "[redis]") 
   require(store->put_blob("job", "text"));
   server.restart();  // a moment's absence is no reason to give up
   REQUIRE(*store->get_blob("job") == "text");
+}
+
+TEST_CASE("a program that ends lists the keys of a frozen server in one attempt", "[redis]") {
+  RedisServer server;
+  const auto map = RedisKeyValue::open(equally_patient(quick_options(server.tcp_uri())));
+  require(map);
+  (*map)->stop_waiting();
+  require((*map)->list("speedo:"));
+  server.pause();
+  const auto listed = (*map)->list("speedo:");
+  server.resume();
+  REQUIRE_FALSE(listed);
+  CHECK(is_transient(listed.error().code));
+  CHECK_THAT(listed.error().message, !Catch::Contains("attempts"));
+}
+
+TEST_CASE("a program that ends lists the keys of a frozen cluster in one attempt",
+          "[redis][cluster]") {
+  RedisCluster& nodes = common_cluster();
+  std::vector<RedisOptions> options = cluster_options(nodes.address());
+  for (RedisOptions& each : options) each = equally_patient(each);
+  const auto map = ClusterKeyValue::open(options);
+  require(map);
+  (*map)->stop_waiting();
+  require((*map)->list("speedo:"));
+  nodes.node(1).pause();
+  const auto listed = (*map)->list("speedo:");
+  nodes.node(1).resume();
+  nodes.wait_until_ok();
+  REQUIRE_FALSE(listed);
+  CHECK(is_transient(listed.error().code));
+  CHECK_THAT(listed.error().message, !Catch::Contains("attempts"));
 }
 
 TEST_CASE("a program that ends waits for no name of a server", "[redis]") {

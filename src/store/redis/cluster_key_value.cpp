@@ -123,7 +123,11 @@ void ClusterKeyValue::give_back(RedisTask task, const RedisRefusal& refusal) {
 
 Result<std::vector<std::string>> ClusterKeyValue::list(std::string_view prefix) {
   std::vector<std::string> keys;
-  SPEEDO_TRY(with_retries(options_, [&]() -> Result<void> {
+  const auto is_last = [this] {
+    const std::lock_guard lock(mutex_);
+    return has_no_patience();
+  };
+  SPEEDO_TRY(with_retries(options_, is_last, [&]() -> Result<void> {
     std::vector<RedisAddress> nodes;
     {
       const std::lock_guard lock(mutex_);

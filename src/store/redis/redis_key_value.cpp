@@ -1,6 +1,9 @@
 #include "store/redis/redis_key_value.hpp"
 
+#include <algorithm>
+
 #include <speedo/base/assert.hpp>
+#include <speedo/base/limits.hpp>
 #include <speedo/store/memory_store.hpp>
 
 #include "store/chunked_store.hpp"
@@ -53,7 +56,12 @@ void RedisKeyValue::submit(KvPtr operation) {
 
 Result<std::vector<std::string>> RedisKeyValue::list(std::string_view prefix) {
   std::vector<std::string> keys;
-  SPEEDO_TRY(with_retries(options_, [&]() -> Result<void> {
+  const auto has_no_patience = [this] {
+    const Clock::time_point hurried_at = hurried_at_;
+    return hurried_at != Clock::time_point{} &&
+           Clock::now() >= hurried_at + std::min(options_.command_timeout, kStoreEndPatience);
+  };
+  SPEEDO_TRY(with_retries(options_, has_no_patience, [&]() -> Result<void> {
     SPEEDO_ASSIGN(const std::unique_ptr<RedisSession> session,
                   RedisSession::connect(options_, std::nullopt));
     SPEEDO_ASSIGN(keys, scan_keys(*session, prefix));
@@ -62,7 +70,11 @@ Result<std::vector<std::string>> RedisKeyValue::list(std::string_view prefix) {
   return keys;
 }
 
-void RedisKeyValue::stop_waiting() { connections_.stop_waiting(); }
+void RedisKeyValue::stop_waiting() {
+  Clock::time_point never{};
+  hurried_at_.compare_exchange_strong(never, Clock::now());
+  connections_.stop_waiting();
+}
 
 Result<std::shared_ptr<ParameterStore>> open_redis_store(const RedisOptions& options,
                                                          const std::string& job) {

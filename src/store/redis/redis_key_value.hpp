@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,9 +24,12 @@ class RedisKeyValue : public KeyValue {
   void stop_waiting() override;
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   RedisKeyValue(const RedisOptions& options, std::unique_ptr<RedisSession> session);
 
   const RedisOptions options_;
+  std::atomic<Clock::time_point> hurried_at_{};  // by the first stop_waiting(); zero: never
   RedisConnections connections_;
 };
 

@@ -8,8 +8,9 @@
 
 namespace speedo {
 
-// Calls `attempt` until it succeeds, fails for good or attempts_max is reached.
-Result<void> with_retries(const RedisOptions& options,
+// Calls `attempt` until it succeeds, fails for good or attempts_max is reached, or fails when
+// `has_no_patience` says that it is not to be tried again.
+Result<void> with_retries(const RedisOptions& options, const std::function<bool()>& has_no_patience,
                           const std::function<Result<void>()>& attempt);
 // The same until opening_attempts_max is reached: of an attempt to open a store.
 Result<void> opened_with_retries(const RedisOptions& options,
