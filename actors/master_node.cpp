@@ -136,6 +136,8 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
                                          ? steady_clock().now() + reunion_time(options.session)
                                          : Instant{0}});
   const std::optional<Error> error = end.wait();
+  // What is left to do may outlast the time that a signal leaves, and with it the report.
+  if (error && hooks.poll_stop && hooks.poll_stop()) SPEEDO_ERROR("{}", error->message);
   // One that broke off told its workers nothing.
   made.end(error, end.broken());
   if (error) return *error;

@@ -123,6 +123,24 @@ TEST_CASE("the server of a shard dies with all it holds, alone or together with 
   }
 }
 
+// The report may come too late for the grace period.
+TEST_CASE("SIGTERM while a shard's server is frozen: 69, and what is missing is said at once") {
+  Cluster cluster(1000000, in_shards());
+  Process& master = cluster.start_master(master_flags(true));
+  Shards shards{cluster, cluster.address()};
+  shards.start_all();
+  for (int i = 0; i < 2; ++i) cluster.start_worker(shards.address);
+  while (comings(master) < kShards) test::sleep_ms(10);
+  REQUIRE(cluster.counts_beyond(20));
+  cluster.redis(1).pause();
+  master.signal(SIGTERM);
+  const auto code = master.wait();
+  cluster.redis(1).resume();
+  INFO(master.errors());
+  CHECK(code == 69);
+  CHECK(master.errors().find("] the snapshot of iteration ") != std::string::npos);
+}
+
 TEST_CASE("mergers of steps die, and servers with all they hold, and each iteration counts") {
   for (const int round : test::rounds(1)) {
     Random random = Random::derive(test::seed(), {27, static_cast<std::uint64_t>(round)});

@@ -161,6 +161,24 @@ TEST_CASE("SIGTERM with a frozen Redis: ends within the grace period, with its s
   }
 }
 
+TEST_CASE("SIGTERM with a frozen Redis of several: ends within the grace period, with 0") {
+  Cluster::Options options;
+  options.servers = 3;
+  options.rows = 9000;  // a chunk for each
+  Cluster cluster(1000000, options);
+  Process& master = cluster.start_master({"--workers", "1"});
+  Process& worker = cluster.start_worker(cluster.address());
+  REQUIRE(cluster.counts_beyond(20));
+  cluster.redis(1).pause();
+  master.signal(SIGTERM);
+  const auto code = master.wait();
+  INFO(master.errors());
+  CHECK(code == 0);
+  CHECK(checkpoint_of(cluster));
+  worker.signal(SIGKILL);
+  cluster.redis(1).resume();
+}
+
 TEST_CASE("a master that is started before its Redis waits for it, and says so at once") {
   for (const char* resume : {"--resume=auto", "--sync"}) {
     CAPTURE(resume);
