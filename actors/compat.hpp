@@ -116,7 +116,7 @@ void send_after(Self* self, std::chrono::milliseconds delay, Message message) {
 // Why a peer is gone, for people. CAF does not know more of one that ended before it was monitored.
 inline std::string departure(const caf::actor_system& system, const caf::error& reason) {
   if (reason == caf::exit_reason::remote_link_unreachable) return "its connection broke";
-  if (reason == caf::exit_reason::unknown) return "its process has ended";
+  if (reason == caf::exit_reason::unknown) return "it has ended";
   if (!reason || reason == caf::exit_reason::normal) return "it has left";
   return render(system, reason);
 }

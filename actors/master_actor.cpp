@@ -200,7 +200,9 @@ void MasterActor::lose(const caf::actor_addr& address, const std::string& reason
   const PeerId peer = found->second;
   peer_of_.erase(found);
   peers_.erase(peer);
-  const bool was_part = parts_.lose(peer, reason);
+  const bool was_part = parts_.has(peer);
+  // At the end they were sent away, and nothing is merged any more.
+  if (was_part && !finished_at_) parts_.lose(peer, reason);
   if (session_ && !was_part) take(master_event::PeerLost{peer, reason});
   end_when_alone();
 }

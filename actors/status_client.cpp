@@ -80,13 +80,13 @@ Result<JobStatus> StatusClient::Impl::receive() {
   const Instant deadline = steady_clock().now() + kAnswerTimeout;
   tell(self.ptr(), master, StatusRequestMessage{});
   while (true) {
-    self->receive(
-        [&](const JobStatusMessage& message) { assembly.begin(clipped(message)); },
-        [&](const WorkerStatusMessage& message) { assembly.add(clipped(message)); },
-        [&](const caf::down_msg& message) {
-          if (message.source == master.address()) lost = "its process has ended";
-        },
-        caf::after(kPoll) >> [] {});
+    self->receive([&](const JobStatusMessage& message) { assembly.begin(clipped(message)); },
+                  [&](const WorkerStatusMessage& message) { assembly.add(clipped(message)); },
+                  [&](const caf::down_msg& message) {
+                    if (message.source != master.address()) return;
+                    lost = compat::departure(self->home_system(), message.reason);
+                  },
+                  caf::after(kPoll) >> [] {});
     if (auto status = assembly.take()) return std::move(*status);
     if (const auto reason = poll_stop()) return stopped_error(*reason);
     if (!lost && steady_clock().now() > deadline) {

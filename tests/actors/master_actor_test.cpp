@@ -122,6 +122,36 @@ TEST_CASE("who says hello as a worker and as a merger of a shard is the later on
   CHECK_FALSE(master.end.broken());
 }
 
+TEST_CASE("a merger of a shard that is sent away at the end is not missed") {
+  Master master;
+  const auto desk = std::make_shared<PartDesk>(real_platform());
+  WelcomeMessage terms;
+  terms.model_high = kModel.high;
+  terms.model_low = kModel.low;
+  master.work.parts = MasterWork::PartTerms{.desk = desk, .parts = 2, .welcome = terms};
+  master.begin();
+  test::Peer early(master.quiet), late(master.quiet);
+  const auto seat = [&](test::Peer& peer, const char* device) {
+    peer.tell(master.actor, HelloMessage{.name = "h/1/0", .device = device});
+    const auto welcome = peer.take<WelcomeMessage>();
+    REQUIRE(welcome);
+    peer.tell(master.actor, ReadyMessage{welcome->worker, kModel.high, kModel.low});
+    const auto offers = desk->take_offers();
+    REQUIRE(offers.size() == 1);
+    offers[0].link->answer_to([desk](PartAnswer answer) { desk->put({1, std::move(answer)}); });
+  };
+  seat(early, "shard:1");
+  seat(late, "shard:2");
+  early.die();
+  CHECK(desk->look());
+  master.stop = "enough";
+  master.quiet.pass(kTickInterval);
+  CHECK(late.take<StopMessage>());
+  late.die();
+  REQUIRE(master.ends());
+  CHECK_FALSE(desk->look());
+}
+
 TEST_CASE("who asks how the job stands without end is answered from time to time") {
   Master master;
   master.begin();
