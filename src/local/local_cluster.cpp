@@ -22,7 +22,7 @@
 #include "cli/signals.hpp"
 #include "gate/token_file.hpp"
 #include "local/children.hpp"
-#include "local/private_redis.hpp"
+#include "local/cluster_redis.hpp"
 #include "local/temporary_folder.hpp"
 
 namespace speedo {
@@ -35,24 +35,12 @@ namespace {
 constexpr milliseconds kStartPollInterval{2};  // while something starts
 constexpr milliseconds kLookInterval{1000};  // while it matters how far training is
 constexpr milliseconds kWatchInterval{100};  // while training runs; a child's end comes at once
-constexpr std::chrono::seconds kStartPatience{20};
 constexpr milliseconds kLeavePatience{500};  // for workers to end by themselves
 constexpr std::chrono::seconds kDrainPatience{5};
 constexpr milliseconds kRestartDelayFirst{250};
 constexpr milliseconds kRestartDelayMax{30000};
 constexpr const char* kResultFile = "result";
 constexpr std::size_t kSocketPathMax = 90;  // sun_path holds 108 bytes
-
-// Calls `done` every few milliseconds until it is true or patience runs out.
-template <class Done>
-bool poll_until(Done done) {
-  const Instant end = steady_clock().now() + kStartPatience;
-  while (!done()) {
-    if (steady_clock().now() > end) return false;
-    std::this_thread::sleep_for(kStartPollInterval);
-  }
-  return true;
-}
 
 std::string all_ended(std::uint64_t workers) {
   if (workers == 1) return "the only worker ended ";
@@ -72,7 +60,8 @@ class LocalCluster {
       : options_(options),
         folder_(std::move(folder)),
         log_dir_(options.log_dir.empty() ? folder_ : options.log_dir),
-        children_(std::move(guardian)) {}
+        children_(std::move(guardian)),
+        redis_(children_) {}
 
   Result<int> run();
 
@@ -89,8 +78,6 @@ class LocalCluster {
     ChildEnd end;
   };
 
-  Result<void> start_redis();
-  Result<void> start_redis_at(const RedisPlace& place);
   std::uint64_t count_training(const std::vector<Worker>& workers) const;
   std::uint64_t count_all() const;
   std::uint64_t workers_at_first() const;
@@ -100,6 +87,7 @@ class LocalCluster {
   void restart_due_workers();
   void watch();
   void handle_end(const ChildEnd& end);
+  void keep_redis(const Result<void>& kept);
   void handle_worker_end(const Worker& worker, const ChildEnd& end);
   void handle_leave(const Left& left, TrainingState state);
   void report_end(const Worker& worker, const ChildEnd& end, const std::string& plan);
@@ -115,9 +103,8 @@ class LocalCluster {
   const fs::path folder_;
   const fs::path log_dir_;
   Children children_;
+  ClusterRedis redis_;
   pid_t master_ = 0;
-  std::vector<pid_t> redis_;
-  std::vector<RedisPlace> places_;
   MasterPlace place_;
   std::vector<Worker> workers_;  // alive
   std::vector<Worker> waiting_;  // to be started again
@@ -139,7 +126,8 @@ Result<int> LocalCluster::run() {
     place_.token_file = folder_ / "token";
     SPEEDO_TRY(create_token_file(place_.token_file));
   }
-  SPEEDO_TRY(start_redis());
+  SPEEDO_ASSIGN(std::vector<RedisPlace> places, options_.redis(folder_));
+  SPEEDO_TRY(redis_.start(std::move(places)));
   SPEEDO_TRY(start_master());
   if (!master_exit_code_) {
     SPEEDO_TRY(start_workers());
@@ -155,49 +143,13 @@ Result<int> LocalCluster::run() {
   return *master_exit_code_;
 }
 
-Result<void> LocalCluster::start_redis() {
-  SPEEDO_ASSIGN(places_, options_.redis(folder_));
-  for (const RedisPlace& place : places_) {
-    SPEEDO_TRY(start_redis_at(place));
-    if (failure_) return *failure_;
-  }
-  return {};
-}
-
-Result<void> LocalCluster::start_redis_at(const RedisPlace& place) {
-  if (!place.command) return {};
-  auto started = children_.start(*place.command);
-  if (!started && started.error().code == ErrorCode::kNotFound) {
-    return Error{ErrorCode::kUnavailable,
-                 "redis-server is not installed (apt-get install redis-server)"};
-  }
-  SPEEDO_ASSIGN(const pid_t pid, std::move(started));
-  std::string how = "it does not answer";
-  const bool ready = poll_until([&] {
-    if (const auto end = children_.wait(milliseconds(0))) {
-      if (end->pid == pid) how = "it ended with " + to_string(*end);
-      handle_end(*end);
-    }
-    return !children_.is_running(pid) || failure_ || place.answers();
-  });
-  if (ready && children_.is_running(pid)) {
-    redis_.push_back(pid);  // From now on its end is the cluster's.
-    return {};
-  }
-  const std::string quote = last_line(place.command->output);
-  return Error{ErrorCode::kUnavailable,
-               "redis-server did not start: " + how + (quote.empty() ? "" : ": " + quote)};
-}
-
 Result<void> LocalCluster::start_master() {
   const fs::path address_file = folder_ / "address";
   ChildCommand command;
   command.arguments = {own_program("speedo-master"), "--address-file=" + address_file.string(),
                        "--token-file=" + place_.token_file.string()};
-  std::string uris;
-  for (const RedisPlace& place : places_) uris += (uris.empty() ? "" : ",") + place.uri;
-  command.arguments.push_back("--redis=" + uris);
-  const RedisPlace& first = places_.front();
+  command.arguments.push_back("--redis=" + redis_.uris());
+  const RedisPlace& first = redis_.first();
   if (!first.password_file.empty()) {
     command.arguments.push_back("--redis-password-file=" + first.password_file.string());
   }
@@ -210,6 +162,7 @@ Result<void> LocalCluster::start_master() {
     std::error_code code;
     if (fs::exists(address_file, code)) break;
     if (stop_requested()) stop_master();
+    keep_redis(redis_.restart_due());
     if (auto end = children_.wait(kStartPollInterval)) handle_end(*end);
   }
   place_.address = last_line(address_file);
@@ -270,6 +223,7 @@ void LocalCluster::watch() {
     if (stop_requested()) stop_master();
     if (const int signal = take_snapshot_signal()) children_.send(master_, signal);
     restart_due_workers();
+    keep_redis(redis_.restart_due());
     if (auto end = children_.wait(kWatchInterval)) handle_end(*end);
     look_how_far_it_is();
   }
@@ -304,12 +258,8 @@ void LocalCluster::handle_end(const ChildEnd& end) {
     }
     return;
   }
-  if (std::ranges::find(redis_, end.pid) != redis_.end()) {
-    if (stopping_ || master_exit_code_) return;
-    // It is nobody's but this cluster's: it will not come back. The master still has the weights.
-    failure_ = Error{ErrorCode::kUnavailable, "redis-server ended with " + to_string(end)};
-    can_go_on_ = master_ != 0;
-    if (can_go_on_) stop_master();
+  if (redis_.has(end.pid)) {
+    if (!master_exit_code_) keep_redis(redis_.take_end(end));
     return;
   }
   const auto place = std::find_if(workers_.begin(), workers_.end(),
@@ -319,6 +269,15 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   workers_.erase(place);
   peak_memory_bytes_ = std::max(peak_memory_bytes_, end.peak_memory_bytes);
   handle_worker_end(worker, end);
+}
+
+// `kept`: whether a server that has ended is there again, or will be. Else the master still has the
+// weights.
+void LocalCluster::keep_redis(const Result<void>& kept) {
+  if (kept || stopping_) return;
+  failure_ = kept.error();
+  can_go_on_ = true;
+  stop_master();
 }
 
 // What becomes of a worker that ended, as the end of a log line.

@@ -51,10 +51,10 @@ struct LocalClusterOptions {
 };
 
 // Trains on a cluster of processes that are started here: a redis-server, one master, N workers.
-// Starts workers that die again, with a growing delay, or
-// goes on without them; prints the master's result with the number of restarts; stops cleanly when
-// a signal asks for it. Nothing is left afterwards, however this process ends; only
-// after a failure the logs stay, and a line says where.
+// Starts workers that die again, with a growing delay, or goes on without them; starts
+// redis-servers again, kRedisRestartsMax times in a row; prints the master's result with the number
+// of restarts; stops cleanly when a signal asks for it. Nothing is left afterwards, however this
+// process ends; only after a failure the logs stay, and a line says where.
 //
 // Returns the master's exit code; the master has printed its error line, if any.
 // Errors: kNotFound for a missing program, kUnavailable (also when all workers died), kCannotWrite.

@@ -1,9 +1,12 @@
 #include "local/local_cluster.hpp"
 
+#include <chrono>
 #include <fstream>
+#include <string>
 
 #include <sys/wait.h>
 
+#include "local/cluster_redis.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -45,6 +48,30 @@ TEST_CASE("A redis-server that ends while the next one starts ends the cluster")
   REQUIRE_FALSE(ended);
   CHECK(ended.error().code == ErrorCode::kUnavailable);
   CHECK(ended.error().message == "redis-server ended with exit code 3");
+}
+
+TEST_CASE("A redis-server that dies is started again, and again only so often") {
+  const TempDir temporary;
+  std::filesystem::create_directory(temporary / "cluster");
+  Children children(Guardian::create(temporary / "cluster").value());
+  ClusterRedis redis(children);
+  REQUIRE(redis.start({place_of("sleep 1000", [] { return true; }),
+                       place_of("read nothing; exit 3", [] { return true; })}));
+  CHECK(redis.uris() == "unix:///none,unix:///none");
+  int ends = 0;
+  Result<void> kept;
+  while (kept) {
+    kept = redis.restart_due();
+    const auto end = children.wait(std::chrono::milliseconds(10));
+    if (!kept || !end) continue;
+    CHECK(redis.has(end->pid));
+    ++ends;
+    kept = redis.take_end(*end);
+    CHECK_FALSE(redis.has(end->pid));
+  }
+  CHECK(ends == 1 + kRedisRestartsMax);
+  CHECK(kept.error().code == ErrorCode::kUnavailable);
+  CHECK(kept.error().message == "redis-server ended with exit code 3, after 3 restarts in a row");
 }
 
 }  // namespace
