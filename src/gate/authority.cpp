@@ -28,6 +28,7 @@
 #include "base/bare_host.hpp"
 #include "base/descriptor.hpp"
 #include "gate/certificate.hpp"
+#include "gate/issued_list.hpp"
 #include "gate/key_material.hpp"
 #include "gate/pem_text.hpp"
 
@@ -40,6 +41,9 @@ using KeyPair = std::shared_ptr<EVP_PKEY>;
 using MadeCertificate = std::shared_ptr<X509>;
 using RevocationList = std::shared_ptr<X509_CRL>;
 using Bio = std::unique_ptr<BIO, decltype(&::BIO_free_all)>;
+using Time = std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)>;
+using Number = std::unique_ptr<BIGNUM, decltype(&::BN_free)>;
+using Serial = std::unique_ptr<ASN1_INTEGER, decltype(&::ASN1_INTEGER_free)>;
 
 constexpr std::size_t kNameLettersMax = 64;
 constexpr std::size_t kSerialBytes = 16;
@@ -112,7 +116,7 @@ Result<MadeCertificate> blank_certificate(const std::string& name, const KeyPair
   MadeCertificate made(::X509_new(), ::X509_free);
   SPEEDO_ASSIGN(std::string serial, random_bytes(kSerialBytes));
   serial[0] = static_cast<char>((serial[0] & 0x7F) | 0x40);  // a positive number of all its bytes
-  const std::unique_ptr<BIGNUM, decltype(&::BN_free)> number(
+  const Number number(
       ::BN_bin2bn(reinterpret_cast<const unsigned char*>(serial.data()), kSerialBytes, nullptr),
       ::BN_free);
   ::BN_to_ASN1_INTEGER(number.get(), ::X509_get_serialNumber(made.get()));
@@ -183,8 +187,7 @@ Result<Authority> read_authority(const fs::path& folder) {
 // Signs the list anew, as of now, and gives the text of ca.pem.
 std::string sealed(const Authority& authority) {
   X509_CRL* const list = authority.revoked.get();
-  const std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)> now(
-      ::X509_gmtime_adj(nullptr, -kBackdatedSeconds), ::ASN1_TIME_free);
+  const Time now(::X509_gmtime_adj(nullptr, -kBackdatedSeconds), ::ASN1_TIME_free);
   ::X509_CRL_set1_lastUpdate(list, now.get());
   ::X509_CRL_sort(list);
   const int signature = ::X509_CRL_sign(list, authority.key.get(), ::EVP_sha256());
@@ -217,6 +220,67 @@ Result<Descriptor> lock(const fs::path& folder) {
     std::this_thread::sleep_for(kLockPause);
   }
   return held;
+}
+
+// As in the list of what was issued.
+std::string hex_of(const ASN1_INTEGER* serial) {
+  const Number number(::ASN1_INTEGER_to_BN(serial, nullptr), ::BN_free);
+  char* const text = ::BN_bn2hex(number.get());
+  std::string hex = text;
+  ::OPENSSL_free(text);
+  return hex;
+}
+
+Serial serial_of(const std::string& hex) {
+  BIGNUM* made = nullptr;
+  ::BN_hex2bn(&made, hex.c_str());
+  const Number number(made, ::BN_free);
+  return {::BN_to_ASN1_INTEGER(number.get(), nullptr), ::ASN1_INTEGER_free};
+}
+
+std::string to_text(const ASN1_TIME* time) {
+  std::tm parts{};
+  ::ASN1_TIME_to_tm(time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+// Of all certificates of that name that anybody may still take for valid. What lies in its file was
+// perhaps issued before there was a list.
+Result<std::vector<Serial>> serials_of(const fs::path& folder, const std::string& name) {
+  std::vector<Serial> serials;
+  SPEEDO_ASSIGN(const std::vector<IssuedCertificate> all, read_issued(folder));
+  const Time over(::X509_gmtime_adj(nullptr, -kBackdatedSeconds), ::ASN1_TIME_free);
+  const std::string earliest = to_text(over.get());
+  bool is_listed = false;
+  for (const IssuedCertificate& issued : all) {
+    if (issued.name != name) continue;
+    is_listed = true;
+    if (issued.expiry >= earliest) serials.push_back(serial_of(issued.serial));
+  }
+  const auto own = read_certificates(folder / (name + ".pem"));
+  if (own) {
+    serials.emplace_back(::ASN1_INTEGER_dup(::X509_get0_serialNumber(own->front().get())),
+                         ::ASN1_INTEGER_free);
+  } else if (!is_listed) {
+    return own.error();
+  }
+  return serials;
+}
+
+Result<void> check_not_there(const fs::path& folder, const std::string& name) {
+  for (const char* ending : {".key", ".pem"}) {
+    const std::string file = name + ending;
+    std::error_code ignored;
+    if (!fs::exists(folder / file, ignored)) continue;
+    return Error{
+        ErrorCode::kCannotWrite,
+        fmt::format("'{0}' exists, and is not written over. To issue it anew, move {1}.pem "
+                    "and {1}.key away; if others may know its key, revoke it before "
+                    "(speedo cert revoke), as that takes all of its name",
+                    (folder / file).string(), name)};
+  }
+  return {};
 }
 
 Result<void> check_name(const std::string& name) {
@@ -326,7 +390,9 @@ Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& o
   SPEEDO_TRY(check_name(order.name));
   SPEEDO_ASSERT(order.days >= 0 && order.days <= kCertificateDaysMax);
   SPEEDO_ASSIGN(const std::string names, alternative_names(order));
+  SPEEDO_ASSIGN(const Descriptor alone, lock(folder));
   SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
+  SPEEDO_TRY(check_not_there(folder, order.name));
   const KeyPair key = draw_key();
   SPEEDO_ASSIGN(const MadeCertificate made, blank_certificate(order.name, key, order.days));
   X509* const issuer = authority.certificate.get();
@@ -340,26 +406,34 @@ Result<void> issue_certificate(const fs::path& folder, const CertificateOrder& o
   if (!names.empty()) add_extension(made.get(), issuer, NID_subject_alt_name, names);
   const int signature = ::X509_sign(made.get(), authority.key.get(), ::EVP_sha256());
   SPEEDO_ASSERT(signature > 0);
+  // Before anybody can have it: what is not in the list could not be revoked later.
+  SPEEDO_TRY(add_issued(folder, {order.name, hex_of(::X509_get0_serialNumber(made.get())),
+                                 to_text(::X509_get0_notAfter(made.get()))}));
   return write_pair(folder / (order.name + ".key"), key, folder / (order.name + ".pem"),
                     pem_of(made.get()));
 }
 
-Result<void> revoke_certificate(const fs::path& folder, const std::string& name) {
+Result<int> revoke_certificates(const fs::path& folder, const std::string& name) {
   SPEEDO_TRY(check_name(name));
   SPEEDO_ASSIGN(const Descriptor alone, lock(folder));
   SPEEDO_ASSIGN(const Authority authority, read_authority(folder));
-  SPEEDO_ASSIGN(const std::vector<Certificate> named, read_certificates(folder / (name + ".pem")));
-  X509_REVOKED* known = nullptr;
-  if (::X509_CRL_get0_by_cert(authority.revoked.get(), &known, named.front().get()) == 1) {
-    return usage_error("the certificate '" + name + "' is revoked already");
+  SPEEDO_ASSIGN(const std::vector<Serial> serials, serials_of(folder, name));
+  const Time now(::X509_gmtime_adj(nullptr, 0), ::ASN1_TIME_free);
+  int revoked = 0;
+  for (const Serial& serial : serials) {
+    X509_REVOKED* known = nullptr;
+    if (::X509_CRL_get0_by_serial(authority.revoked.get(), &known, serial.get()) == 1) continue;
+    X509_REVOKED* const entry = ::X509_REVOKED_new();
+    ::X509_REVOKED_set_serialNumber(entry, serial.get());
+    ::X509_REVOKED_set_revocationDate(entry, now.get());
+    ::X509_CRL_add0_revoked(authority.revoked.get(), entry);
+    ++revoked;
   }
-  X509_REVOKED* const entry = ::X509_REVOKED_new();
-  const std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)> now(::X509_gmtime_adj(nullptr, 0),
-                                                                    ::ASN1_TIME_free);
-  ::X509_REVOKED_set_serialNumber(entry, ::X509_get_serialNumber(named.front().get()));
-  ::X509_REVOKED_set_revocationDate(entry, now.get());
-  ::X509_CRL_add0_revoked(authority.revoked.get(), entry);
-  return write_file_atomically(folder / kAuthorityFile, sealed(authority));
+  if (revoked == 0) {
+    return usage_error("all that was issued as '" + name + "' is revoked already, or has expired");
+  }
+  SPEEDO_TRY(write_file_atomically(folder / kAuthorityFile, sealed(authority)));
+  return revoked;
 }
 
 }  // namespace speedo

@@ -11,8 +11,9 @@
 namespace speedo {
 
 // A certificate authority of a cluster's own, as files of a folder: ca.pem (its certificate, and
-// the list of what it has revoked: what --tls-ca names), ca.key, and NAME.pem and NAME.key of each
-// certificate. Keys are for this user alone. Elliptic curves (P-256), signed with SHA-256.
+// the list of what it has revoked: what --tls-ca names), ca.key, `issued` (a list) and NAME.pem and
+// NAME.key of each certificate. Keys are for this user alone. Elliptic curves (P-256), signed with
+// SHA-256. Who issues or revokes waits, seconds at most, for another process that does.
 
 inline constexpr const char* kAuthorityFile = "ca.pem";
 inline constexpr int kAuthorityDays = 3650;
@@ -32,9 +33,10 @@ struct CertificateOrder {
 // also if there is one of that name.
 Result<void> issue_certificate(const std::filesystem::path& folder, const CertificateOrder& order);
 
-// From then on none of those who have this ca.pem accept it. What else lies in ca.pem stays. One at
-// a time: waits, seconds at most, for another process that does the same. Errors: kNotFound,
-// kConfig; kUsage if it is revoked already; kCannotWrite.
-Result<void> revoke_certificate(const std::filesystem::path& folder, const std::string& name);
+// Revokes all that was issued by that name and has not expired, also what was issued anew since
+// (`issued_list`), and gives their number. From then on none of those who have this ca.pem accept
+// them. What else lies in ca.pem stays. Errors: kNotFound, kConfig; kUsage if none is left to
+// revoke; kCannotWrite.
+Result<int> revoke_certificates(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace speedo

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -276,7 +277,7 @@ TEST_CASE("while an authority is being changed, certificates of both are let in"
       CHECK(sides.both_in());
     }
   }
-  REQUIRE(revoke_certificate(before.folder.path(), "node2"));
+  REQUIRE(revoke_certificates(before.folder.path(), "node2"));
   std::ofstream(folder / "both.pem") << text(after) << text(before);
   Sides sides(load(after, "head", GateRole::kMaster), load(before, "node2", GateRole::kWorker));
   sides.run(100000);
@@ -325,9 +326,9 @@ TEST_CASE("a master's certificate is for the names that it is called by") {
 TEST_CASE("a revoked certificate is refused by who has the new list, others stay") {
   const Office office;
   const auto node = office.load("node1", GateRole::kWorker);
-  REQUIRE(revoke_certificate(office.folder.path(), "node1"));
-  CHECK(revoke_certificate(office.folder.path(), "node1").error().code == ErrorCode::kUsage);
-  CHECK(revoke_certificate(office.folder.path(), "nobody").error().code == ErrorCode::kNotFound);
+  REQUIRE(revoke_certificates(office.folder.path(), "node1"));
+  CHECK(revoke_certificates(office.folder.path(), "node1").error().code == ErrorCode::kUsage);
+  CHECK(revoke_certificates(office.folder.path(), "nobody").error().code == ErrorCode::kNotFound);
   const auto head = office.load("head", GateRole::kMaster);
   Sides revoked(head, node);
   revoked.run();
@@ -336,10 +337,71 @@ TEST_CASE("a revoked certificate is refused by who has the new list, others stay
   Sides good(head, office.load("node2", GateRole::kWorker));
   good.run();
   CHECK(good.both_in());
-  REQUIRE(revoke_certificate(office.folder.path(), "node2"));
+  REQUIRE(revoke_certificates(office.folder.path(), "node2"));
   Sides both(office.load("head", GateRole::kMaster), node);
   both.run();
   CHECK_FALSE(both.both_in());
+}
+
+TEST_CASE("a name is revoked with all that was issued by it, and it can be issued anew") {
+  const Office office;
+  const TempDir moved;
+  const auto move_away = [&](const std::string& name, const std::string& to) {
+    for (const std::string ending : {".pem", ".key"}) {
+      std::filesystem::rename(office.folder / (name + ending), moved / (to + ending));
+    }
+  };
+  const auto is_let_in = [&](const std::filesystem::path& stem) {
+    const auto node =
+        GateCredentials::load({.token = {},
+                               .certificates = {.certificate = stem.string() + ".pem",
+                                                .key = stem.string() + ".key",
+                                                .authority = office.folder / "ca.pem"}},
+                              GateRole::kWorker);
+    REQUIRE(node);
+    Sides sides(office.load("head", GateRole::kMaster), *node);
+    sides.run();
+    return sides.both_in();
+  };
+  const Error there = issue_certificate(office.folder.path(), {.name = "node1"}).error();
+  CHECK(there.message.find("move node1.pem and node1.key away") != std::string::npos);
+  move_away("node1", "old");
+  office.issue({.name = "node1"});
+  CHECK(is_let_in(moved / "old"));
+  CHECK(is_let_in(office.folder / "node1"));
+  CHECK(revoke_certificates(office.folder.path(), "node1").value() == 2);
+  CHECK_FALSE(is_let_in(moved / "old"));
+  CHECK_FALSE(is_let_in(office.folder / "node1"));
+  move_away("node1", "second");
+  CHECK(revoke_certificates(office.folder.path(), "node1").error().code == ErrorCode::kUsage);
+  office.issue({.name = "node1"});
+  CHECK(is_let_in(office.folder / "node1"));
+  move_away("node1", "third");  // revoked without its file
+  CHECK(revoke_certificates(office.folder.path(), "node1").value() == 1);
+  CHECK_FALSE(is_let_in(moved / "third"));
+  CHECK(is_let_in(office.folder / "node2"));
+}
+
+TEST_CASE("the list of what was issued may be missing, and is used whole or not at all") {
+  const Office office;
+  const std::filesystem::path list = office.folder / "issued";
+  const std::string whole = text_of(list);
+  std::filesystem::remove(list);
+  CHECK(revoke_certificates(office.folder.path(), "node1").value() == 1);
+  office.issue({.name = "node3"});
+  CHECK(text_of(list).starts_with("node3 "));
+  std::ofstream(list, std::ios::trunc) << "old 5A 2020-01-01T00:00:00Z\n" << whole;
+  CHECK(revoke_certificates(office.folder.path(), "old").error().code == ErrorCode::kUsage);
+  for (const char* line : {"node2", "node2 xyz 2030-01-01T00:00:00Z", "node2 5A now or then", ""}) {
+    std::ofstream(list, std::ios::trunc) << whole << line << '\n';
+    const Error damaged = revoke_certificates(office.folder.path(), "node2").error();
+    CHECK(damaged.code == ErrorCode::kConfig);
+    CHECK(damaged.message.find("line 4") != std::string::npos);
+    CHECK_FALSE(issue_certificate(office.folder.path(), {.name = "node4"}));
+  }
+  std::ofstream(list, std::ios::trunc) << whole.substr(0, whole.size() - 1);
+  office.issue({.name = "node4"});
+  CHECK(text_of(list).starts_with(whole + "node4 "));
 }
 
 TEST_CASE("who revokes waits for one that is changing the list, so that none is forgotten") {
@@ -350,16 +412,15 @@ TEST_CASE("who revokes waits for one that is changing the list, so that none is 
     const Descriptor other(::open(office.folder.path().c_str(), O_RDONLY | O_CLOEXEC));
     REQUIRE(::flock(other.get(), LOCK_EX) == 0);
     for (const char* name : {"node1", "node2"}) {
-      each.emplace_back([&office, name] {
-        revoke_certificate(office.folder.path(), name).ignore("looked at below");
-      });
+      each.emplace_back(
+          [&office, name] { CHECK(revoke_certificates(office.folder.path(), name)); });
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
     CHECK(text_of(office.folder / "ca.pem") == before);
   }
   each.clear();
   for (const char* name : {"node1", "node2"}) {
-    CHECK(revoke_certificate(office.folder.path(), name).error().code == ErrorCode::kUsage);
+    CHECK(revoke_certificates(office.folder.path(), name).error().code == ErrorCode::kUsage);
   }
 }
 
@@ -369,7 +430,7 @@ TEST_CASE("what others have put into an authority's file stays when it revokes")
   const std::string before = text_of(other.folder / "ca.pem");
   const std::string middle = text_of(path), behind = "# the one of the old cluster is above\n";
   std::ofstream(path) << before << middle << behind;
-  REQUIRE(revoke_certificate(own.folder.path(), "node1"));
+  REQUIRE(revoke_certificates(own.folder.path(), "node1"));
   const std::string after = text_of(path);
   CHECK(after.starts_with(before + middle.substr(0, middle.find("-----BEGIN X509 CRL"))));
   CHECK(after.ends_with(behind));
@@ -384,7 +445,7 @@ TEST_CASE("what others have put into an authority's file stays when it revokes")
 
 TEST_CASE("an authority's file is used whole or not at all: no list in it is passed over") {
   const Office office;
-  REQUIRE(revoke_certificate(office.folder.path(), "node1"));
+  REQUIRE(revoke_certificates(office.folder.path(), "node1"));
   const std::filesystem::path path = office.folder / "ca.pem";
   const std::string whole = text_of(path);
   const auto refused = [&](const std::string& text) {

@@ -32,7 +32,7 @@ TEST_CASE("certificates of a Redis server that are not accepted", "[redis]") {
   tls.issue({.name = "elsewhere", .is_server = true, .hosts = {"10.9.8.7", "redis.example.org"}});
   tls.issue({.name = "revoked", .is_server = true, .hosts = {"127.0.0.1"}});
   tls.issue({.name = "worker"});
-  REQUIRE(revoke_certificate(tls.folder(), "revoked"));
+  REQUIRE(revoke_certificates(tls.folder(), "revoked"));
   const RedisTls other;
   struct Case {
     const char* certificate;

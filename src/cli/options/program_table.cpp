@@ -254,8 +254,10 @@ constexpr std::string_view kTokenNotes =
 constexpr std::string_view kCertNotes =
     "The folder holds the authority: ca.pem, which every machine of the cluster has (--tls-ca),\n"
     "and ca.key, which no other needs. NAME.pem and NAME.key are a machine's --tls-cert and\n"
-    "--tls-key. revoke writes ca.pem anew, with NAME in it: from then on who has that ca.pem\n"
-    "refuses NAME.\n"
+    "--tls-key. issued lists what was issued: NAME, serial number and expiry. revoke writes\n"
+    "ca.pem anew, with all certificates of NAME in that list that have not expired: from then on\n"
+    "who has that ca.pem refuses them. To issue NAME anew, move NAME.pem and NAME.key away, and\n"
+    "revoke it before that if others may know its key.\n"
     "\n"
     "Examples:\n"
     "  speedo cert init authority\n"

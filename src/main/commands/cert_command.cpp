@@ -68,9 +68,9 @@ Result<int> cert_command(const CommandLine& line) {
                 flags.role == "redis" ? "Redis" : "a " + flags.role);
     return 0;
   }
-  SPEEDO_TRY(revoke_certificate(flags.folder, flags.certificate));
-  SPEEDO_INFO("Revoked {}.pem: copy {}/{} to the master and all workers", place, flags.folder,
-              kAuthorityFile);
+  SPEEDO_ASSIGN(const int revoked, revoke_certificates(flags.folder, flags.certificate));
+  SPEEDO_INFO("Revoked {} certificate{} of '{}': copy {}/{} to the master and all workers", revoked,
+              revoked == 1 ? "" : "s", flags.certificate, flags.folder, kAuthorityFile);
   return 0;
 }
 
