@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -42,16 +41,11 @@ bool reads_data(const caffe::LayerParameter& layer) {
                    {"Data", "ImageData", "WindowData", "HDF5Data", "MemoryData", "DummyData"});
 }
 
-// How many of its first bottoms a layer that goes compares, as opposed to what it compares them
-// with; nothing for one that stays.
-std::optional<int> compared_bottoms(const std::string& type) {
-  if (is_one_of(type, {"Silence", "HDF5Output"})) return 0;
-  if (type == "ContrastiveLoss") return 2;
-  if (is_one_of(type, {"SoftmaxWithLoss", "InfogainLoss", "SigmoidCrossEntropyLoss",
-                       "EuclideanLoss", "HingeLoss", "MultinomialLogisticLoss", "Accuracy"})) {
-    return 1;
-  }
-  return std::nullopt;
+// Whether a layer only compares what it reads, or uses it up. It goes, or its activation stays.
+bool goes(const std::string& type) {
+  return is_one_of(type, {"Silence", "HDF5Output", "ContrastiveLoss", "SoftmaxWithLoss",
+                          "InfogainLoss", "SigmoidCrossEntropyLoss", "EuclideanLoss", "HingeLoss",
+                          "MultinomialLogisticLoss", "Accuracy"});
 }
 
 // The type of the layer that computes what the loss does before it compares; empty: none.
@@ -69,9 +63,19 @@ Names names_in(const caffe::NetParameter& net) {
   return names;
 }
 
-bool has_layer(const caffe::NetParameter& net, const std::string& type, const std::string& bottom) {
+// That a Softmax, or a loss with one, goes along; 0 for others.
+int axis_of(const caffe::LayerParameter& layer) {
+  if (layer.type() == "InfogainLoss") return layer.infogain_loss_param().axis();
+  if (is_one_of(layer.type(), {"Softmax", "SoftmaxWithLoss"})) return layer.softmax_param().axis();
+  return 0;
+}
+
+// Whether the net computes already what the loss does before it compares.
+bool has_activation(const caffe::NetParameter& net, const std::string& type,
+                    const caffe::LayerParameter& loss) {
   return std::any_of(net.layer().begin(), net.layer().end(), [&](const auto& layer) {
-    return layer.type() == type && layer.bottom_size() == 1 && layer.bottom(0) == bottom;
+    return layer.type() == type && layer.bottom_size() == 1 && layer.bottom(0) == loss.bottom(0) &&
+           axis_of(layer) == axis_of(loss);
   });
 }
 
@@ -86,9 +90,9 @@ caffe::LayerParameter as_activation(const caffe::LayerParameter& loss, const std
   layer.set_type(type);
   layer.add_bottom(loss.bottom(0));
   layer.add_top(name);
-  int axis = loss.softmax_param().axis();
-  if (loss.type() == "InfogainLoss") axis = loss.infogain_loss_param().axis();
-  if (type == "Softmax" && axis != 1) layer.mutable_softmax_param()->set_axis(axis);
+  if (type == "Softmax" && axis_of(loss) != 1) {
+    layer.mutable_softmax_param()->set_axis(axis_of(loss));
+  }
   return layer;
 }
 
@@ -103,32 +107,82 @@ caffe::LayerParameter plain(caffe::LayerParameter layer) {
   return layer;
 }
 
+bool is_source(const caffe::LayerParameter& layer) {
+  return layer.type() == "Input" || reads_data(layer);
+}
+
+// Whether it computes with values that training finds.
+bool learns(const caffe::LayerParameter& layer) {
+  if (is_one_of(layer.type(), {"Scale", "Bias"})) return layer.bottom_size() == 1;
+  return is_one_of(layer.type(), {"InnerProduct", "Convolution", "Deconvolution", "BatchNorm",
+                                  "PReLU", "Embed", "LSTM", "RNN", "Parameter"});
+}
+
+// What is known of a net's blobs where a layer reads them.
+class Origins {
+ public:
+  void add(const caffe::LayerParameter& layer) {
+    const bool from_source = is_source(layer);
+    const bool learned = !from_source && (learns(layer) || any(layer.bottom(), learned_));
+    for (const std::string& top : layer.top()) {
+      set(top, from_source, given_);
+      set(top, learned, learned_);
+    }
+  }
+  // Of what a layer that goes reads, what somebody may want who only asks the net. Nobody does
+  // labels and data. Which side of EuclideanLoss holds the labels is the net's choice: it is the
+  // one that nothing learned is in.
+  std::vector<std::string> wanted_of(const caffe::LayerParameter& loss) const {
+    std::vector<std::string> wanted;
+    if (is_one_of(loss.type(), {"Silence", "HDF5Output"})) return wanted;
+    const bool is_euclidean = loss.type() == "EuclideanLoss";
+    const bool chooses = is_euclidean && any(loss.bottom(), learned_);
+    const int compared = chooses || loss.type() == "ContrastiveLoss" ? 2 : 1;
+    for (int i = 0; i < std::min(compared, loss.bottom_size()); ++i) {
+      const std::string& bottom = loss.bottom(i);
+      if (given_.contains(bottom) || (chooses && !learned_.contains(bottom))) continue;
+      wanted.push_back(bottom);
+    }
+    return wanted;
+  }
+
+ private:
+  template <typename Bottoms>
+  static bool any(const Bottoms& bottoms, const Names& names) {
+    return std::any_of(bottoms.begin(), bottoms.end(),
+                       [&](const std::string& bottom) { return names.contains(bottom); });
+  }
+  static void set(const std::string& top, bool is_one, Names& names) {
+    if (is_one) {
+      names.insert(top);
+    } else {
+      names.erase(top);
+    }
+  }
+
+  Names given_, learned_;
+};
+
 std::vector<Step> steps_of(const caffe::NetParameter& net) {
   std::vector<Step> steps;
   Names taken = names_in(net);
+  Origins origins;
   for (const caffe::LayerParameter& layer : net.layer()) {
-    const std::optional<int> compared = compared_bottoms(layer.type());
-    if (!compared) {
-      steps.push_back({plain(layer), bottoms_of(layer)});
-      continue;
-    }
     const std::string activation = activation_of(layer.type());
-    if (!activation.empty() && layer.bottom_size() > 0 &&
-        !has_layer(net, activation, layer.bottom(0))) {
+    if (!goes(layer.type())) {
+      steps.push_back({plain(layer), bottoms_of(layer)});
+    } else if (!activation.empty() && layer.bottom_size() > 0 &&
+               !has_activation(net, activation, layer)) {
       steps.push_back({as_activation(layer, activation, taken), bottoms_of(layer)});
-      continue;
+    } else {
+      steps.push_back({.layer = {},
+                       .read = bottoms_of(layer),
+                       .needed = origins.wanted_of(layer),
+                       .stays = false});
     }
-    Step step{.layer = {}, .read = bottoms_of(layer), .stays = false};
-    for (int i = 0; i < std::min(*compared, layer.bottom_size()); ++i) {
-      step.needed.push_back(layer.bottom(i));
-    }
-    steps.push_back(std::move(step));
+    origins.add(layer);
   }
   return steps;
-}
-
-bool is_source(const caffe::LayerParameter& layer) {
-  return layer.type() == "Input" || reads_data(layer);
 }
 
 // Tops that no later layer of the training net reads, but for those of data layers and inputs.
@@ -248,7 +302,7 @@ void reshape_input(const DeployOptions& options, caffe::LayerParameter& input) {
 Result<caffe::NetParameter> deploy_net(const caffe::NetParameter& net,
                                        const DeployOptions& options) {
   SPEEDO_ASSIGN(std::vector<caffe::LayerParameter> layers, layers_of(net, options));
-  if (layers.empty()) {
+  if (std::all_of(layers.begin(), layers.end(), is_source)) {
     return config_error("of the net's TEST phase no layer is left but losses and data layers");
   }
   caffe::NetParameter deployed;

@@ -23,12 +23,12 @@ struct DeployOptions {
 // (SoftmaxWithLoss and InfogainLoss: Softmax, SigmoidCrossEntropyLoss: Sigmoid), and without the
 // other losses, Accuracy, Silence, HDF5Output, and whatever only they need, labels first of all.
 // Its outputs are those of the TEST net, the probabilities, and what the other losses compare with
-// labels or one another, if it still is an output; or the blobs that `outputs` names. The layers
-// that stay keep their names, by which weight files know them. Requires: the net is in the newest
-// form.
+// labels or one another, if it is computed and still an output (of EuclideanLoss what is learned,
+// on either side); or the blobs that `outputs` names. The layers that stay keep their names, by
+// which weight files know them. Requires: the net is in the newest form.
 //
 // Errors: kConfig, for an output that there is not, for an input whose shape is not given, and if
-// nothing is left.
+// nothing but inputs is left.
 Result<caffe::NetParameter> deploy_net(const caffe::NetParameter& net,
                                        const DeployOptions& options);
 

@@ -92,6 +92,49 @@ TEST_CASE("of losses that compute nothing stays what they compare") {
   CHECK(layers_of(coder) == Layers{"data:Input", "ip:InnerProduct", "prob:Sigmoid"});
 }
 
+TEST_CASE(
+    "of EuclideanLoss stays what is learned, on whichever side, and of no loss what is given") {
+  const auto from =
+      [](const std::string& loss) {
+        return layers_of(deployed(R"(
+      layer { name: "in" type: "Data" top: "data" top: "label" }
+      layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" }
+      layer { name: "act" type: "TanH" bottom: "fc" top: "act" }
+      layer { name: "other" type: "Convolution" bottom: "data" top: "other" }
+      layer { name: "half" type: "Power" bottom: "label" top: "half" }
+      layer { name: "unused" type: "Silence" bottom: "act" bottom: "other" bottom: "half" }
+      layer { name: "given" type: "Accuracy" bottom: "label" bottom: "data" }
+      layer { name: "l" )" + loss + " }",
+                                  {.shapes = {{"data", {2, 2}}, {"label", {2, 2}}}}));
+      };
+  const Layers one = {"data:Input", "fc:InnerProduct", "act:TanH"};
+  const Layers both = {"data:Input", "fc:InnerProduct", "act:TanH", "other:Convolution"};
+  CHECK(from("type: 'EuclideanLoss' bottom: 'act' bottom: 'label'") == one);
+  CHECK(from("type: 'EuclideanLoss' bottom: 'label' bottom: 'act'") == one);
+  CHECK(from("type: 'EuclideanLoss' bottom: 'half' bottom: 'act'") == one);
+  CHECK(from("type: 'EuclideanLoss' bottom: 'data' bottom: 'act'") == one);
+  CHECK(from("type: 'EuclideanLoss' bottom: 'act' bottom: 'other'") == both);
+}
+
+TEST_CASE("a net of which nothing but inputs is left is none") {
+  const auto net = deploy_net(net_from(R"(
+    layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 2 } } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "a" bottom: "b" })"),
+                              {});
+  REQUIRE_FALSE(net);
+  CHECK(net.error().code == ErrorCode::kConfig);
+}
+
+TEST_CASE("a Softmax over another axis gives no probabilities of a loss") {
+  const caffe::NetParameter net = deployed(R"(
+    layer { name: "data" type: "Data" top: "data" top: "label" }
+    layer { name: "fc" type: "InnerProduct" bottom: "data" top: "fc" }
+    layer { name: "batch" type: "Softmax" bottom: "fc" top: "batch" softmax_param { axis: 0 } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "loss" })",
+                                           {.shapes = {{"data", {2, 2}}}});
+  CHECK(layers_of(net) == Layers{"data:Input", "fc:InnerProduct", "batch:Softmax", "prob:Softmax"});
+}
+
 TEST_CASE("probabilities that the net has are not computed twice, others have names of their own") {
   const caffe::NetParameter net = deployed(R"(
     layer { name: "data" type: "Input" top: "x" top: "y" input_param { shape { dim: 2 dim: 3 } } }
