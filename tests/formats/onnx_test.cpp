@@ -174,6 +174,17 @@ TEST_CASE("outputs have their blobs' names, also those that no node makes by its
   CHECK(outputs == std::set<std::string>{"y", "p"});
 }
 
+TEST_CASE("an input that is an output, too, has a name there that says which it is") {
+  const onnx::ModelProto model = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
+    layer { name: 'a' type: 'TanH' bottom: 'x' top: 'a' })",
+                                          {"x", "a"});
+  check_order(model.graph(), {});
+  CHECK(model.graph().input(0).name() == "x");
+  CHECK(model.graph().output(0).name() == "x@output");
+  CHECK(model.graph().output(1).name() == "a");
+}
+
 TEST_CASE("outputs may be blobs that layers read, each once") {
   const onnx::ModelProto model = model_of(R"(
     layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }

@@ -108,7 +108,9 @@ class NetWriter {
         value = blob;
         builder_.rename(copy, blob);
       } else if (inputs_.count(value) != 0) {
-        value = builder_.add({"Identity", {value}});
+        const std::string copy = builder_.add({"Identity", {value}});
+        const std::string name = builder_.free_name(blob + "@output");
+        value = builder_.rename(copy, name) ? name : copy;
       }
       declare(value, net_.blob(blob)->shape().dims(), *graph_.add_output());
     }
