@@ -233,6 +233,23 @@ TEST_CASE("What cannot be computed with is refused") {
     cluster.store.read_bytes_per_second = -1.0;
     CHECK(message().find("store: read_bytes_per_second is -1") != std::string::npos);
   }
+  SECTION("a rate with which the weights would take days") {
+    cluster.net.parameters = 21600;
+    for (double* rate :
+         {&cluster.machines[0].bytes_per_second, &cluster.store.read_bytes_per_second,
+          &cluster.worker.client_bytes_per_second}) {
+      const double before = *rate;
+      *rate = 1.0;
+      CHECK(message() == "");
+      *rate = 0.999;
+      CHECK(
+          message().find("bytes_per_second is 0.999: for weights of 86400 bytes at least 1 can") !=
+          std::string::npos);
+      *rate = 1e-300;
+      CHECK_FALSE(message().empty());
+      *rate = before;
+    }
+  }
   SECTION("a duration") {
     cluster.machines[0].step_seconds = {std::nan("")};
     CHECK(message().find("machine 'worker': step_seconds") != std::string::npos);

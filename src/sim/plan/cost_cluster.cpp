@@ -23,6 +23,7 @@ constexpr std::uint64_t kBatchMax = 1000000000;
 constexpr std::uint64_t kHistoriesMax = 16;
 constexpr double kStepSecondsMax = 86400.0;
 constexpr double kDelaySecondsMax = 3600.0;  // of a message, a record, a merge
+constexpr double kTransferSecondsMax = 86400.0;  // of the weights, once
 constexpr std::size_t kBucketsMax = 4096;
 
 Error bad(std::string message) { return {ErrorCode::kConfig, std::move(message)}; }
@@ -40,6 +41,30 @@ Result<void> check_positive(const std::string& name, double value) {
 Result<void> check_max(const std::string& name, double value, double max) {
   if (value <= max) return {};
   return bad(fmt::format("{} is {}: at most {} can be simulated", name, value, max));
+}
+
+// 0 stands for no limit.
+Result<void> check_rate(const std::string& name, double bytes_per_second, const NetCosts& net) {
+  SPEEDO_TRY(check_amount(name, bytes_per_second));
+  const double bytes = static_cast<double>(net.parameters) * sizeof(float);
+  const double least = bytes / kTransferSecondsMax;
+  if (bytes_per_second == 0.0 || bytes_per_second >= least) return {};
+  return bad(fmt::format("{} is {}: for weights of {} bytes at least {:.3g} can be simulated", name,
+                         bytes_per_second, bytes, least));
+}
+
+Result<void> check_rates(const ClusterCosts& cluster) {
+  for (const MachineCosts& machine : cluster.machines) {
+    SPEEDO_TRY(check_rate("machine '" + machine.name + "': bytes_per_second",
+                          machine.bytes_per_second, cluster.net));
+  }
+  for (const CodecCosts& codec : cluster.codecs) {
+    SPEEDO_TRY(check_rate("codec '" + codec.name + "': encode_bytes_per_second",
+                          codec.encode_bytes_per_second, cluster.net));
+    SPEEDO_TRY(check_rate("codec '" + codec.name + "': decode_bytes_per_second",
+                          codec.decode_bytes_per_second, cluster.net));
+  }
+  return {};
 }
 
 Result<void> check_part(const std::string& name, double value) {
@@ -110,7 +135,6 @@ Result<void> check_machine(const MachineCosts& machine) {
   SPEEDO_TRY(check_max(name + "cores", machine.cores, kCoresMax));
   SPEEDO_TRY(check_amount(name + "step_spread", machine.step_spread));
   SPEEDO_TRY(check_max(name + "step_spread", machine.step_spread, kStepSpreadMax));
-  SPEEDO_TRY(check_amount(name + "bytes_per_second", machine.bytes_per_second));
   if (machine.step_seconds.empty()) return bad(name + "step_seconds is empty");
   for (const double seconds : machine.step_seconds) {
     SPEEDO_TRY(check_positive(name + "step_seconds", seconds));
@@ -182,10 +206,15 @@ Result<void> check(const ClusterCosts& cluster) {
       {"worker: client_bytes_per_second", cluster.worker.client_bytes_per_second},
       {"worker: memory_bytes_per_second", cluster.worker.memory_bytes_per_second}};
   for (const auto& [name, value] : amounts) {
-    SPEEDO_TRY(check_amount(name, value));
-    if (name.ends_with("_seconds")) SPEEDO_TRY(check_max(name, value, kDelaySecondsMax));
+    if (name.ends_with("bytes_per_second")) {
+      SPEEDO_TRY(check_rate(name, value, cluster.net));
+    } else {
+      SPEEDO_TRY(check_amount(name, value));
+      SPEEDO_TRY(check_max(name, value, kDelaySecondsMax));
+    }
   }
-  return check_exchange(cluster);
+  SPEEDO_TRY(check_exchange(cluster));
+  return check_rates(cluster);
 }
 
 std::vector<ClusterHost> hosts_of(const ClusterCosts& cluster) {
