@@ -38,16 +38,9 @@ Result<const StoredTensor*> take(const caffe::LayerParameter& layer, int index, 
   return found;
 }
 
-Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
-                       const caffe::LayerParameter& layer, caffe::BlobProto& blob) {
-  SPEEDO_ASSIGN(const Shape wanted, shape_of(blob));
-  if (tensor.shape != wanted) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("{}: tensor '{}' has the shape {}, layer '{}' ({}) needs {}",
-                             file.name(), tensor.name, to_string(tensor.shape), layer.name(),
-                             layer.type(), to_string(wanted))};
-  }
-  const std::span<float> values = set_shape_and_data(wanted, blob);
+Result<void> read_values(const SafetensorsFile& file, const StoredTensor& tensor,
+                         caffe::BlobProto& blob) {
+  const std::span<float> values = set_shape_and_data(tensor.shape, blob);
   SPEEDO_TRY(file.read(tensor, values));
   if (std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) {
     return {};
@@ -55,6 +48,16 @@ Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
   return Error{ErrorCode::kData,
                fmt::format("{}: tensor '{}' has values that are NaN or infinite as float32",
                            file.name(), tensor.name)};
+}
+
+Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
+                       const caffe::LayerParameter& layer, caffe::BlobProto& blob) {
+  SPEEDO_ASSIGN(const Shape wanted, shape_of(blob));
+  if (tensor.shape == wanted) return read_values(file, tensor, blob);
+  return Error{ErrorCode::kMismatch,
+               fmt::format("{}: tensor '{}' has the shape {}, layer '{}' ({}) needs {}",
+                           file.name(), tensor.name, to_string(tensor.shape), layer.name(),
+                           layer.type(), to_string(wanted))};
 }
 
 // Of each parameter its owner and its number there.
@@ -66,6 +69,39 @@ Owners owners_of(const ParameterLayout& layout) {
   return owners;
 }
 
+// Where each layer's parameters lie in the net. Of layers that are computed in parts nothing is
+// known.
+using Slots = std::map<std::pair<std::string_view, int>, std::size_t>;
+
+Slots slots_of(const Net& net) {
+  Slots slots;
+  for (const Net::LayerView& view : net.layers()) {
+    if (!view.expanded_from.empty()) continue;
+    for (std::size_t i = 0; i < view.slots.size(); ++i) {
+      slots.emplace(std::pair(std::string_view(view.layer->name()), static_cast<int>(i)),
+                    view.slots[i]);
+    }
+  }
+  return slots;
+}
+
+// What was read for a parameter.
+struct Given {
+  const StoredTensor* tensor;
+  const caffe::BlobProto* blob;
+};
+
+Result<void> check_equal(const SafetensorsFile& file, const Given& first, const Given& second) {
+  const auto& before = first.blob->data();
+  const auto& after = second.blob->data();
+  if (std::equal(before.begin(), before.end(), after.begin(), after.end())) return {};
+  return Error{
+      ErrorCode::kMismatch,
+      fmt::format("{}: tensors '{}' and '{}' have different values, but are one parameter, "
+                  "which layers of the net share",
+                  file.name(), first.tensor->name, second.tensor->name)};
+}
+
 }  // namespace
 
 Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
@@ -75,12 +111,18 @@ Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
   net.to_proto(model, false);
   ImportGaps gaps;
   const Owners owners = owners_of(net.layout());
+  const Slots slots = slots_of(net);
+  std::map<std::size_t, Given> given;
   // An owner's value stands where a layer that shares it has none.
   for (caffe::LayerParameter& layer : *model.mutable_layer()) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
       SPEEDO_ASSIGN(const StoredTensor* const tensor, take(layer, i, left));
       if (tensor != nullptr) {
         SPEEDO_TRY(read_blob(file, *tensor, layer, *layer.mutable_blobs(i)));
+        const auto slot = slots.find({layer.name(), i});
+        if (slot == slots.end()) continue;
+        const Given now{tensor, &layer.blobs(i)};
+        SPEEDO_TRY(check_equal(file, given.emplace(slot->second, now).first->second, now));
       } else if (owners.contains({layer.name(), i})) {
         gaps.missing.push_back(weight_name(layer, i, layer.blobs_size()));
       } else {

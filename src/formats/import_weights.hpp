@@ -18,7 +18,8 @@ struct ImportGaps {
 
 // Copies the tensors of a file into the net's parameters of the same names, by weight_name() or by
 // number. A parameter that layers share is there if one of them has it. Errors: kMismatch, if a
-// shape is another one, or a parameter is there by two names; kData.
+// shape is another one, a parameter is there by two names, or layers that share one have different
+// values for it; kData.
 Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net);
 
 }  // namespace speedo

@@ -229,6 +229,21 @@ TEST_CASE("weights come back as they were written, shared ones from one of their
   CHECK(again.SerializeAsString() == model.SerializeAsString());
 }
 
+TEST_CASE("layers that share a parameter have one value for it in a file, or it is refused") {
+  Folder folder;
+  const auto net = make_net(kShared, net_options(Phase::kTest));
+  caffe::NetParameter model;
+  net->to_proto(model, false);
+  REQUIRE(model.layer(2).name() == "s");
+  model.mutable_layer(2)->mutable_blobs(0)->set_data(4, 5.0F);
+  REQUIRE(write_safetensors(folder.path(), model, {}));
+  const auto refused = import_weights(*SafetensorsFile::open(folder.path()), *net);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::kMismatch);
+  CHECK(refused.error().message.find("tensors 'a.weight' and 's.weight' have different values") !=
+        std::string::npos);
+}
+
 TEST_CASE("no memory is taken for what a damaged model claims") {
   Folder folder;
   caffe::NetParameter model;
