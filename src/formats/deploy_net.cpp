@@ -352,4 +352,16 @@ caffe::NetParameter with_weights(const caffe::NetParameter& net,
   return filled;
 }
 
+std::vector<caffe::LayerParameter> layers_left_out(const caffe::NetParameter& net,
+                                                   const caffe::NetParameter& deployed) {
+  Names there;
+  for (const caffe::LayerParameter& layer : deployed.layer()) there.insert(layer.name());
+  std::vector<caffe::LayerParameter> left;
+  for (const caffe::LayerParameter& layer : net.layer()) {
+    // Layers of the two phases may have one name.
+    if (there.insert(layer.name()).second) left.push_back(plain(layer));
+  }
+  return left;
+}
+
 }  // namespace speedo

@@ -46,4 +46,9 @@ Result<std::vector<DeployInput>> deploy_inputs(const caffe::NetParameter& net,
 caffe::NetParameter with_weights(const caffe::NetParameter& net,
                                  const caffe::NetParameter& weights);
 
+// The layers of `net` that `deployed`, which deploy_net() made of it, lacks: those of its TRAIN
+// phase, and what only Silence reads, among others. Without values.
+std::vector<caffe::LayerParameter> layers_left_out(const caffe::NetParameter& net,
+                                                   const caffe::NetParameter& deployed);
+
 }  // namespace speedo

@@ -135,4 +135,39 @@ Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
   return gaps;
 }
 
+Result<std::vector<caffe::LayerParameter>> import_others(
+    const SafetensorsFile& file, const std::vector<caffe::LayerParameter>& layers,
+    ImportGaps& gaps) {
+  TensorsLeft left;
+  for (const StoredTensor& tensor : file.tensors()) {
+    const bool is_left =
+        std::find(gaps.surplus.begin(), gaps.surplus.end(), tensor.name) != gaps.surplus.end();
+    if (is_left) left.emplace(tensor.name, &tensor);
+  }
+  std::vector<caffe::LayerParameter> read;
+  for (const caffe::LayerParameter& layer : layers) {
+    const std::string prefix = layer.name() + ".";
+    const auto is_its = [&](const auto& each) {
+      return each.first.starts_with(prefix) &&
+             each.first.find('.', prefix.size()) == std::string::npos;
+    };
+    caffe::LayerParameter filled = layer;
+    TensorsLeft rest = left;
+    const auto count = std::count_if(left.begin(), left.end(), is_its);
+    for (std::ptrdiff_t i = 0; i < count; ++i) filled.add_blobs();
+    bool is_whole = count > 0;
+    for (int i = 0; is_whole && i < filled.blobs_size(); ++i) {
+      SPEEDO_ASSIGN(const StoredTensor* const tensor, take(filled, i, rest));
+      is_whole = tensor != nullptr;
+      if (is_whole) SPEEDO_TRY(read_values(file, *tensor, *filled.mutable_blobs(i)));
+    }
+    if (!is_whole) continue;
+    left = std::move(rest);
+    read.push_back(std::move(filled));
+  }
+  gaps.surplus.clear();
+  for (const auto& [name, tensor] : left) gaps.surplus.push_back(name);
+  return read;
+}
+
 }  // namespace speedo

@@ -6,6 +6,7 @@
 #include <speedo/base/result.hpp>
 #include <speedo/core/net.hpp>
 
+#include "caffe.pb.h"
 #include "formats/safetensors_file.hpp"
 
 namespace speedo {
@@ -21,5 +22,12 @@ struct ImportGaps {
 // shape is another one, a parameter is there by two names, or layers that share one have different
 // values for it; kData.
 Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net);
+
+// Takes what is left in `gaps` for layers that the net has not, such as those of another phase:
+// their shapes are the file's. Returns those that it has all parameters of. Errors: kMismatch,
+// kData.
+Result<std::vector<caffe::LayerParameter>> import_others(
+    const SafetensorsFile& file, const std::vector<caffe::LayerParameter>& layers,
+    ImportGaps& gaps);
 
 }  // namespace speedo

@@ -109,8 +109,7 @@ Result<Shapes> shapes_of_inputs(const caffe::NetParameter& net, const DeployRequ
 
 }  // namespace
 
-Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
-                                            const NetOptions& net_options) {
+Result<caffe::NetParameter> read_whole_net(const DeployRequest& request) {
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(request.model, {}));
   auto net = read_net_prototxt(file);
   if (!net) {
@@ -118,9 +117,15 @@ Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
     if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
     return error;
   }
+  return net;
+}
+
+Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
+                                            const NetOptions& net_options) {
+  SPEEDO_ASSIGN(const caffe::NetParameter net, read_whole_net(request));
   DeployOptions options = request.options;
-  SPEEDO_ASSIGN(options.shapes, shapes_of_inputs(*net, request, net_options));
-  return deploy_net(*net, options);
+  SPEEDO_ASSIGN(options.shapes, shapes_of_inputs(net, request, net_options));
+  return deploy_net(net, options);
 }
 
 Result<std::unique_ptr<Net>> build_deploy_net(const caffe::NetParameter& deployed,

@@ -26,6 +26,9 @@ struct DeployRequest {
 Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
                                             const NetOptions& net_options);
 
+// The prototxt's net as it is there, in the newest form, of both phases. Error: kConfig.
+Result<caffe::NetParameter> read_whole_net(const DeployRequest& request);
+
 // Builds it in the TEST phase, to be given weights, after a look at the memory that it takes.
 // Errors: kConfig, also if that is more than there is; kFull.
 Result<std::unique_ptr<Net>> build_deploy_net(const caffe::NetParameter& deployed,

@@ -92,6 +92,55 @@ TEST_CASE("export and import: safetensors, HDF5 and back") {
   }
 }
 
+TEST_CASE("export and import: weights of layers that are for training alone are kept") {
+  Context place;
+  place.write_solver("max_iter: 2");
+  place.write("net.prototxt", place.read("net.prototxt") + R"(
+      layer { name: "aux" type: "InnerProduct" bottom: "ip1" top: "aux" include { phase: TRAIN }
+              inner_product_param { num_output: 4 } }
+      layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label"
+              top: "aux_loss" include { phase: TRAIN } }
+      layer { name: "idle" type: "InnerProduct" bottom: "ip1" top: "idle"
+              inner_product_param { num_output: 3 } }
+      layer { name: "sink" type: "Silence" bottom: "idle" })");
+  const std::string model = place.file("net.prototxt");
+  const std::string weights = place.file("snap_iter_2.caffemodel");
+  REQUIRE(place.run({"speedo", "train", "-solver", place.file("solver.prototxt")}).exit_code == 0);
+  const auto tensors = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> line{
+        "speedo", "export",    "--format", "safetensors", "--model",
+        model,    "--weights", weights,    "--output",    place.file("out.safetensors")};
+    line.insert(line.end(), more.begin(), more.end());
+    const Outcome outcome = place.run(line);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+    return SafetensorsFile::open(place.file("out.safetensors"))->tensors().size();
+  };
+  CHECK(tensors({"--outputs", "prob"}) == 4);
+  CHECK(tensors({}) == 8);
+  const Outcome back =
+      place.run({"speedo", "import", "--model", model, "--weights", place.file("out.safetensors"),
+                 "--output", place.file("back.caffemodel")});
+  INFO(back.errors);
+  REQUIRE(back.exit_code == 0);
+  const auto values_in = [&](const std::string& file, const std::string& name) {
+    const auto read = read_caffemodel(place.file(file));
+    REQUIRE(read);
+    std::vector<float> values;
+    for (const caffe::LayerParameter& layer : read->layer()) {
+      if (layer.name() != name) continue;
+      for (const caffe::BlobProto& blob : layer.blobs()) {
+        values.insert(values.end(), blob.data().begin(), blob.data().end());
+      }
+    }
+    return values;
+  };
+  for (const std::string name : {"ip1", "ip2", "aux", "idle"}) {
+    CHECK(values_in("back.caffemodel", name).size() > 10);
+    CHECK(values_in("back.caffemodel", name) == values_in("snap_iter_2.caffemodel", name));
+  }
+}
+
 TEST_CASE("import: what does not fit is named, and nothing is written") {
   Trained net;
   net.run(net.line("safetensors", "net.safetensors"));

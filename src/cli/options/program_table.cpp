@@ -147,9 +147,12 @@ constexpr std::string_view kDrawNetNotes =
 constexpr std::string_view kExportNotes =
     "deploy: the TEST net without data, losses and labels as a prototxt, and beside it, as\n"
     ".caffemodel, its weights. onnx: the same net with weights, opset 17. safetensors, h5: the\n"
-    "weights by name; --model is not needed, but names them by their layers' types. The shape of\n"
-    "the input is what the TEST data layer reads, unless --shape and --batch say otherwise. Means\n"
-    "and scales of data layers are no part of what is written.\n\n"
+    "weights by name, those for training alone too, unless --outputs says which are wanted; "
+    "--model\n"
+    "is not needed, but names them by their layers' types. The shape of the input is what the "
+    "TEST\n"
+    "data layer reads, unless --shape and --batch say otherwise. Means and scales of data layers\n"
+    "are no part of what is written.\n\n"
     "Examples:\n"
     "  speedo export --format onnx --model lenet_train_test.prototxt \\\n"
     "      --weights lenet_iter_10000.caffemodel --shape 1,1,28,28 --output lenet.onnx\n"
@@ -160,7 +163,8 @@ constexpr std::string_view kExportNotes =
 constexpr std::string_view kImportNotes =
     "Tensors are taken by name: LAYER.weight, LAYER.bias and the like, as export writes them, or\n"
     "LAYER.0, LAYER.1; as F32, F16, BF16 or F64. Each parameter of the net must be there in its\n"
-    "shape, and nothing else.\n\n"
+    "shape, with one value if layers share it. Those of layers that are for training alone may be\n"
+    "there, and are taken as they are; nothing else may.\n\n"
     "Example:\n"
     "  speedo import --model deploy.prototxt --weights net.safetensors --output net.caffemodel";
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -183,11 +184,36 @@ Result<void> export_onnx(const ExportFlags& flags) {
   return {};
 }
 
-// The weights as the net has them, or without a net as the file has them.
+void warn_of_unknown(const caffe::NetParameter& weights, const caffe::NetParameter& net,
+                     const ExportFlags& flags) {
+  std::set<std::string> known;
+  for (const caffe::LayerParameter& layer : net.layer()) known.insert(layer.name());
+  for (const caffe::LayerParameter& layer : weights.layer()) {
+    if (layer.blobs_size() == 0 || known.contains(layer.name())) continue;
+    SPEEDO_WARN("The weights of layer '{}' are left out: {} has no such layer", layer.name(),
+                flags.request.model.string());
+  }
+}
+
+// The weights as the net has them, in either phase, or without a net as the file has them. With
+// --outputs those alone that these need.
 Result<caffe::NetParameter> weights_to_export(const ExportFlags& flags) {
   if (flags.request.model.empty()) return read_weights(flags.weights);
   SPEEDO_ASSIGN(const Exported exported, build(flags));
-  return model_of(exported);
+  caffe::NetParameter model = model_of(exported);
+  if (!flags.request.options.outputs.empty()) return model;
+  SPEEDO_ASSIGN(const caffe::NetParameter net, read_whole_net(flags.request));
+  SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(flags.weights));
+  caffe::NetParameter others;
+  for (caffe::LayerParameter& layer : layers_left_out(net, exported.deployed)) {
+    *others.add_layer() = std::move(layer);
+  }
+  others = with_weights(others, weights);
+  for (caffe::LayerParameter& layer : *others.mutable_layer()) {
+    if (layer.blobs_size() > 0) *model.add_layer() = std::move(layer);
+  }
+  warn_of_unknown(weights, net, flags);
+  return model;
 }
 
 Result<void> export_weights(const ExportFlags& flags) {

@@ -88,7 +88,10 @@ Result<int> import_command(const CommandLine& line) {
   options.base = flags.request.model.parent_path();
   SPEEDO_ASSIGN(const caffe::NetParameter deployed, read_deploy_net(flags.request, options));
   SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_deploy_net(deployed, options));
-  SPEEDO_ASSIGN(const ImportGaps gaps, import_weights(file, *net));
+  SPEEDO_ASSIGN(ImportGaps gaps, import_weights(file, *net));
+  SPEEDO_ASSIGN(const caffe::NetParameter whole, read_whole_net(flags.request));
+  SPEEDO_ASSIGN(std::vector<caffe::LayerParameter> others,
+                import_others(file, layers_left_out(whole, deployed), gaps));
   SPEEDO_TRY(judge(gaps, flags));
   if (gaps.missing.size() == net->layout().slots().size()) {
     return Error{ErrorCode::kMismatch,
@@ -96,9 +99,11 @@ Result<int> import_command(const CommandLine& line) {
   }
   caffe::NetParameter weights;
   net->to_proto(weights, false);
+  caffe::NetParameter model = with_weights(deployed, weights);
+  for (caffe::LayerParameter& layer : others) *model.add_layer() = std::move(layer);
   const bool as_hdf5 = flags.output.ends_with(".h5");
   SPEEDO_TRY(
-      write_model(flags.output, with_weights(deployed, weights),
+      write_model(flags.output, model,
                   as_hdf5 ? caffe::SolverParameter::HDF5 : caffe::SolverParameter::BINARYPROTO));
   SPEEDO_INFO("Wrote the weights to {}", flags.output);
   return 0;
