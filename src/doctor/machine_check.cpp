@@ -76,9 +76,11 @@ Finding check_clock() {
 
 }  // namespace
 
-Finding check_memory(std::int64_t needed_bytes, const MemoryLimit& limit) {
-  const std::string what = fmt::format("{} are predicted; {}: {}", format_bytes(needed_bytes),
-                                       limit.what, format_bytes(limit.bytes));
+Finding check_memory(std::int64_t needed_bytes, const MemoryLimit& limit,
+                     const std::string& parts) {
+  const std::string what =
+      fmt::format("{} are predicted{}{}; {}: {}", format_bytes(needed_bytes),
+                  parts.empty() ? "" : ": ", parts, limit.what, format_bytes(limit.bytes));
   if (needed_bytes <= limit.bytes) return {"memory", Health::kOk, what};
   return {
       "memory", Health::kProblem, what,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "base/memory_limit.hpp"
 #include "doctor/finding.hpp"
@@ -12,8 +13,9 @@ namespace speedo {
 // much there is), "open files", "clock". `root`: where /proc and /sys lie.
 Findings check_machine(const std::filesystem::path& root = "/");
 
-// "memory" for a training that is predicted to take so much in this process.
-Finding check_memory(std::int64_t needed_bytes, const MemoryLimit& limit);
+// "memory" for what is predicted to take so much; `parts`: what it is made of.
+Finding check_memory(std::int64_t needed_bytes, const MemoryLimit& limit,
+                     const std::string& parts = {});
 
 // "open files": a limit of so many, of which `connections` are wanted.
 Finding check_open_files(std::uint64_t limit, std::uint64_t connections);

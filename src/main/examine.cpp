@@ -36,6 +36,23 @@ void append(Findings more, Findings& findings) {
   }
 }
 
+Finding memory_found(const MemoryDemand& demand, bool force) {
+  Finding found = check_memory(demand.bytes, demand.limit, demand.parts);
+  if (force && found.health == Health::kProblem) found.health = Health::kWarning;
+  return found;
+}
+
+// "gpu memory" of the first one that has too little, or of the last.
+Findings devices_found(const std::vector<MemoryDemand>& devices, bool force) {
+  Findings found;
+  for (const MemoryDemand& device : devices) {
+    found = {memory_found(device, force)};
+    found.front().check = "gpu memory";
+    if (found.front().health != Health::kOk) break;
+  }
+  return found;
+}
+
 Result<JobNeed> examine_job(const Examination& examination, Findings& findings) {
   JobNeed need;
   if (examination.solver.empty()) return need;
@@ -44,17 +61,18 @@ Result<JobNeed> examine_job(const Examination& examination, Findings& findings) 
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
   append(check_job(examination.solver, examination.state, *backend, *feeds, need), findings);
-  if (need.process_bytes > 0) {
-    const auto workers =
-        static_cast<std::int64_t>(examination.trains_here ? examination.workers : 1);
-    append({check_memory(need.process_bytes * workers, memory_limit())}, findings);
-  }
-  if (need.device_bytes > 0 && compute.gpu) {
+  const auto workers = static_cast<std::int64_t>(examination.trains_here ? examination.workers : 1);
+  const MemoryDemand trainers{need.process_bytes * workers, {}, memory_limit()};
+  const bool is_cluster = examination.cluster.has_value();
+  const MemoryDemand& host = is_cluster ? examination.cluster->host : trainers;
+  if (host.bytes > 0) append({memory_found(host, examination.force)}, findings);
+  std::vector<MemoryDemand> devices;
+  if (is_cluster) devices = examination.cluster->devices;
+  if (!is_cluster && need.device_bytes > 0 && compute.gpu) {
     // How many processes share it is not known here.
-    Finding device = check_memory(need.device_bytes, gpu_memory(compute.gpu->index));
-    device.check = "gpu memory";
-    append({std::move(device)}, findings);
+    devices = {{need.device_bytes, {}, gpu_memory(compute.gpu->index)}};
   }
+  append(devices_found(devices, examination.force), findings);
   return need;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "gate/credentials.hpp"
+#include "measure/memory_guard.hpp"
 
 namespace speedo {
 
@@ -20,6 +21,9 @@ struct Examination {
   StateFlags state;
   std::uint64_t workers = 1;  // of the job, all of which use the store
   bool trains_here = true;    // they share this machine's memory, too
+  // What they and their master and store are predicted to take, if all of them are to be here.
+  std::optional<ClusterDemand> cluster;
+  bool force = false;    // what is more than there is is a warning
   std::string redis;     // address; empty: none is looked at
   RedisCredentials credentials;
   RedisTlsFiles redis_tls;

@@ -79,20 +79,13 @@ Result<MemoryForecast> forecast_worker(const caffe::SolverParameter& solver,
   return forecast;
 }
 
-// What is wanted of one memory; `figures` tell what the bytes are made of.
-struct Demand {
-  std::int64_t bytes = 0;
-  std::string figures;
-  MemoryLimit limit;
-};
-
-std::string to_text(const Demand& demand) {
-  if (demand.limit.bytes == INT64_MAX) return demand.figures;
-  return fmt::format("{}; {} is {}", demand.figures, demand.limit.what,
-                     format_bytes(demand.limit.bytes));
+std::string to_text(const MemoryDemand& demand) {
+  const std::string figures = fmt::format("{}: {}", format_bytes(demand.bytes), demand.parts);
+  if (demand.limit.bytes == INT64_MAX) return figures;
+  return fmt::format("{}; {} is {}", figures, demand.limit.what, format_bytes(demand.limit.bytes));
 }
 
-Result<void> judge(const std::string& what, const Demand& demand, bool force) {
+Result<void> judge(const std::string& what, const MemoryDemand& demand, bool force) {
   const bool fits = demand.bytes <= demand.limit.bytes;
   if (!fits && !force) {
     return Error{ErrorCode::kConfig,
@@ -112,8 +105,8 @@ Result<void> judge(const std::string& what, const MemoryForecast& forecast,
     const bool is_host = memory == MemoryKind::kHost;
     if (!is_host && forecast.nets == MemoryKind::kHost) continue;
     SPEEDO_TRY(judge(what,
-                     Demand{forecast.bytes_in(memory), to_text(forecast, memory),
-                            is_host ? policy.limit : policy.device_limit},
+                     MemoryDemand{forecast.bytes_in(memory), parts_text(forecast, memory),
+                                  is_host ? policy.limit : policy.device_limit},
                      policy.force));
   }
   return {};
@@ -182,29 +175,28 @@ std::string workers_text(std::uint64_t workers, const MemoryForecast& worker, Me
                      format_bytes(worker.bytes_in(memory)), parts_text(worker, memory));
 }
 
-Demand demand_of_host(const ClusterPlan& plan, const ClusterForecast& cluster,
-                      const MemoryLimit& limit) {
+MemoryDemand demand_of_host(const ClusterPlan& plan, const ClusterForecast& cluster,
+                            const MemoryLimit& limit) {
   constexpr MemoryKind kHost = MemoryKind::kHost;
   const std::int64_t master = cluster.master.bytes_in(kHost);
   const std::int64_t bytes =
       static_cast<std::int64_t>(plan.workers) * cluster.worker.bytes_in(kHost) + master +
       cluster.store_bytes;
   return {bytes,
-          fmt::format("{}: {}, the master {}, the store {}", format_bytes(bytes),
+          fmt::format("{}, the master {}, the store {}",
                       workers_text(plan.workers, cluster.worker, kHost), format_bytes(master),
                       format_bytes(cluster.store_bytes)),
           limit};
 }
 
-Demand demand_of(const DeviceShare& share, const ClusterForecast& cluster) {
+MemoryDemand demand_of(const DeviceShare& share, const ClusterForecast& cluster) {
   constexpr MemoryKind kDevice = MemoryKind::kDevice;
   const std::int64_t master = share.has_master ? cluster.master.bytes_in(kDevice) : 0;
   const std::int64_t bytes =
       static_cast<std::int64_t>(share.workers) * cluster.worker.bytes_in(kDevice) + master;
-  std::string figures = fmt::format("{}: {}", format_bytes(bytes),
-                                    workers_text(share.workers, cluster.worker, kDevice));
-  if (master > 0) figures += ", the master " + format_bytes(master);
-  return {bytes, std::move(figures), share.limit};
+  std::string parts = workers_text(share.workers, cluster.worker, kDevice);
+  if (master > 0) parts += ", the master " + format_bytes(master);
+  return {bytes, std::move(parts), share.limit};
 }
 
 }  // namespace
@@ -242,17 +234,28 @@ Result<std::int64_t> admit_master(const MasterOptions& options,
   return forecast->bytes_in(MemoryKind::kHost);
 }
 
+Result<ClusterDemand> predict_cluster(const ClusterPlan& plan, const MemoryLimit& limit) {
+  SPEEDO_ASSIGN(const ClusterForecast cluster, forecast_cluster(plan));
+  ClusterDemand demand;
+  for (const DeviceShare& share : plan.devices) {
+    demand.devices.push_back(demand_of(share, cluster));
+  }
+  demand.host = demand_of_host(plan, cluster, limit);
+  demand.worker_bytes = cluster.worker.bytes_in(MemoryKind::kHost);
+  return demand;
+}
+
 Result<std::int64_t> check_cluster_memory(const ClusterPlan& plan, const MemoryPolicy& policy) {
-  const auto cluster = forecast_cluster(plan);
-  if (!cluster) {
-    SPEEDO_DEBUG("The memory of the cluster is not known: {}", cluster.error().message);
+  const auto demand = predict_cluster(plan, policy.limit);
+  if (!demand) {
+    SPEEDO_DEBUG("The memory of the cluster is not known: {}", demand.error().message);
     return std::int64_t{0};
   }
-  for (const DeviceShare& share : plan.devices) {
-    SPEEDO_TRY(judge("this cluster", demand_of(share, *cluster), policy.force));
+  for (const MemoryDemand& device : demand->devices) {
+    SPEEDO_TRY(judge("this cluster", device, policy.force));
   }
-  SPEEDO_TRY(judge("this cluster", demand_of_host(plan, *cluster, policy.limit), policy.force));
-  return cluster->worker.bytes_in(MemoryKind::kHost);
+  SPEEDO_TRY(judge("this cluster", demand->host, policy.force));
+  return demand->worker_bytes;
 }
 
 }  // namespace speedo

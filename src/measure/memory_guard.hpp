@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include <speedo/base/result.hpp>
@@ -54,6 +55,23 @@ struct ClusterPlan {
   std::uint64_t workers = 1;
   std::vector<DeviceShare> devices = {};
 };
+
+// What is wanted of one memory; `parts`: what the bytes are made of.
+struct MemoryDemand {
+  std::int64_t bytes = 0;
+  std::string parts;
+  MemoryLimit limit;
+};
+
+struct ClusterDemand {
+  std::vector<MemoryDemand> devices;
+  MemoryDemand host;
+  std::int64_t worker_bytes = 0;  // of one worker process on the host
+};
+
+// Of all processes of the cluster together. Errors: those of nets and data.
+Result<ClusterDemand> predict_cluster(const ClusterPlan& plan,
+                                      const MemoryLimit& limit = memory_limit());
 
 // Nets that cannot be built are left to the master, which tells why. Returns what is predicted of
 // one worker process on the host, 0 if that is not known. Error: kConfig with the figures.

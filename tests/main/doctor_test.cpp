@@ -329,6 +329,25 @@ TEST_CASE("A control group that is too small is a problem of the memory") {
   CHECK(check_memory(std::int64_t{50} << 20U, limit).health == Health::kOk);
 }
 
+TEST_CASE("--dry-run and doctor hold all processes of a run against the memory, as the run does") {
+  Context place;
+  const std::string solver = place.write_solver();
+  for (const Words& command :
+       {Words{"speedo", "run", "--solver", solver, "--workers", "2", "--dry-run"},
+        Words{"speedo", "doctor", "--solver", solver, "--workers", "2"}}) {
+    const Outcome outcome = place.run(command);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    for (const char* part : {"are predicted: 2 workers of ", ", the master ", ", the store "}) {
+      CHECK(outcome.output.find(part) != std::string::npos);
+    }
+  }
+  // Where the master is elsewhere, only the workers are here.
+  const Verdict joining = verdict_on(
+      place, "memory", doctor({"--solver", solver, "--workers", "2", "--master", "127.0.0.1:1"}));
+  CHECK(joining.what.find("the master") == std::string::npos);
+}
+
 TEST_CASE("--dry-run looks at what concerns its program, and trains nothing") {
   Context place;
   const std::string solver = place.write_solver();

@@ -192,9 +192,9 @@ constexpr std::string_view kPlanNotes =
 
 constexpr std::string_view kDoctorNotes =
     "Ends with 1 if there is a problem. Redis' password: --redis-password-file, or\n"
-    "SPEEDO_REDIS_PASSWORD in the environment. speedo run, speedo-master and speedo-worker look "
-    "at\n"
-    "what concerns them with --dry-run.\n\n"
+    "SPEEDO_REDIS_PASSWORD in the environment. Of a job's memory all workers are counted, and\n"
+    "without --redis, --master and --bind master and store, too, as speedo run does. speedo run,\n"
+    "speedo-master and speedo-worker look at what concerns them with --dry-run.\n\n"
     "Examples:\n"
     "  speedo doctor --solver examples/mnist/lenet_solver.prototxt --workers 2\n"
     "  speedo doctor --redis 10.0.0.1 --redis-password-file redis.password --bind 10.0.0.2";

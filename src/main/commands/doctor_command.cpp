@@ -1,15 +1,50 @@
 #include "base/bare_host.hpp"
 #include "cli/flags/cluster_flags.hpp"
+#include "cli/flags/gpu_choice.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
 #include "cli/password_source.hpp"
 #include "cli/report/console.hpp"
 #include "cli/worker_range.hpp"
+#include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
+#include "main/local_plan.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
 
 namespace speedo {
+
+namespace {
+
+// Of all of the job's processes, as `speedo run` judges it, where no flag says that master or store
+// are elsewhere. None: what is wrong with the job's files is found otherwise.
+std::optional<ClusterDemand> demand_of(const Examination& examination) {
+  if (examination.solver.empty() || examination.listening) return std::nullopt;
+  if (!examination.redis.empty() || !examination.master.empty()) return std::nullopt;
+  ClusterFlags flags;
+  flags.solver = examination.solver;
+  flags.state = examination.state;
+  flags.compute = examination.compute;
+  const auto file = read_job_files(flags);
+  const auto compute = settle(examination.compute);
+  ComputeFlags of_master = examination.compute;
+  of_master.gpu.reset();  // --gpu is for workers
+  const auto master_gpu = gpu_of(of_master);
+  if (!file || !compute || !master_gpu) return std::nullopt;
+  LocalPlan plan{.file = *file,
+                 .stages = {},
+                 .compute = *compute,
+                 .master_gpu = *master_gpu,
+                 .workers = examination.workers};
+  if (*master_gpu && !examination.compute.gpu && examination.compute.device == "gpu") {
+    plan.gpus = usable_gpus(gpu_devices());
+  }
+  auto demand = predict_cluster(cluster_plan(plan));
+  if (!demand) return std::nullopt;
+  return *std::move(demand);
+}
+
+}  // namespace
 
 Result<int> doctor_command(const CommandLine& line) {
   OptionValues values(Program::kDoctor);
@@ -55,6 +90,7 @@ Result<int> doctor_command(const CommandLine& line) {
     }
     examination.listening = listening;
   }
+  examination.cluster = demand_of(examination);
   return examine(examination);
 }
 

@@ -1,4 +1,3 @@
-#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -11,17 +10,18 @@
 #include "checkpoint/snapshot.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
+#include "cli/flags/speedo_flags.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
-#include "cli/flags/speedo_flags.hpp"
 #include "cli/stages.hpp"
 #include "local/core_shares.hpp"
 #include "local/local_cluster.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
 #include "main/examine.hpp"
+#include "main/local_plan.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
 #include "main/training_state.hpp"
@@ -118,49 +118,21 @@ Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& p
   return shares;
 }
 
-// The GPU of each worker; none: they compute on the CPU.
-std::vector<int> gpus_of_workers(const RunFlags& flags, const ComputeOptions& compute,
-                                 std::size_t workers) {
-  std::vector<int> gpus;
-  for (std::size_t number = 0; compute.gpu && number < workers; ++number) {
-    gpus.push_back(flags.gpus.empty() ? compute.gpu->index
-                                      : flags.gpus[number % flags.gpus.size()]);
-  }
-  return gpus;
-}
-
-std::vector<DeviceShare> device_shares(const std::vector<int>& gpus, std::optional<int> master) {
-  std::map<int, DeviceShare> shares;
-  for (const int gpu : gpus) ++shares[gpu].workers;
-  if (master) shares[*master].has_master = true;
-  std::vector<DeviceShare> all;
-  for (auto& [gpu, share] : shares) {
-    share.limit = gpu_memory(gpu);
-    all.push_back(std::move(share));
-  }
-  return all;
+LocalPlan local_plan(const RunFlags& flags, const SolverFile& file, std::vector<Schedule> stages,
+                     const ComputeOptions& compute, std::uint64_t workers) {
+  return {.file = file,
+          .stages = std::move(stages),
+          .compute = compute,
+          .gpus = flags.gpus,
+          .master_gpu = flags.master_gpu,
+          .workers = workers};
 }
 
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
-                                  const ComputeOptions& compute, const std::vector<int>& threads) {
-  SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
-  ComputeOptions worker = for_plans_of_others(compute), master = worker;
-  worker.threads = threads.front();
-  master.threads = kMasterThreads;
-  if (flags.master_gpu) {
-    master.gpu->index = *flags.master_gpu;
-  } else {
-    master.gpu.reset();
-  }
+                                  const ComputeOptions& compute, std::uint64_t workers) {
+  SPEEDO_ASSIGN(std::vector<Schedule> stages, make_stages(flags.cluster));
   return check_cluster_memory(
-      {.solver = file.solver,
-       .base = file.base,
-       .stages = updates_of(stages),
-       .worker_parts = trainer_parts(worker),
-       .master_parts = trainer_parts(master),
-       .workers = threads.size(),
-       .devices = device_shares(gpus_of_workers(flags, compute, threads.size()),
-                                flags.master_gpu)},
+      cluster_plan(local_plan(flags, file, std::move(stages), compute, workers)),
       {.force = flags.cluster.force});
 }
 
@@ -270,6 +242,31 @@ ClusterFlags with_servers(ClusterFlags flags) {
   return flags;
 }
 
+// What the cluster is predicted to take, as its run would be judged by.
+Result<ClusterDemand> demand_of(RunFlags& flags, std::uint64_t workers) {
+  SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
+  take_gpus_in_turn(file, flags);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
+  SPEEDO_ASSIGN(std::vector<Schedule> stages, make_stages(flags.cluster));
+  return predict_cluster(
+      cluster_plan(local_plan(flags, file, std::move(stages), compute, workers)));
+}
+
+// --dry-run.
+Result<int> examine_run(RunFlags flags, std::uint64_t workers) {
+  Examination examination;
+  examination.solver = flags.cluster.solver;
+  examination.state = flags.cluster.state;
+  examination.refusal = refusal_of(with_servers(flags.cluster));
+  examination.workers = workers;
+  examination.compute = flags.cluster.compute;
+  examination.json = flags.cluster.json;
+  examination.force = flags.cluster.force;
+  // What is wrong with the job's files is found otherwise.
+  if (auto demand = demand_of(flags, workers)) examination.cluster = *std::move(demand);
+  return examine(examination);
+}
+
 }  // namespace
 
 Result<int> run_command(const CommandLine& line) {
@@ -285,16 +282,7 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
 
   set_up_console(flags.cluster.log);
-  if (flags.cluster.dry_run) {
-    Examination examination;
-    examination.solver = flags.cluster.solver;
-    examination.state = flags.cluster.state;
-    examination.refusal = refusal_of(with_servers(flags.cluster));
-    examination.workers = workers.expected();
-    examination.compute = flags.cluster.compute;
-    examination.json = flags.cluster.json;
-    return examine(examination);
-  }
+  if (flags.cluster.dry_run) return examine_run(std::move(flags), workers.expected());
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
@@ -303,7 +291,7 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));
   warn_of_crowd(threads.size());
-  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads));
+  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads.size()));
   options.needed_workers = workers.start;
   options.state = ask_training_state();
   options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
