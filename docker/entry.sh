@@ -44,9 +44,11 @@ is_asked_for_help() { [[ " $* " =~ \ (-h|-?-help|--version)\  ]]; }
 
 # given NAME: prints what a flag, a variable or speedo.toml says of the master's option, or fails.
 given() {
-  awk -v name="$1" '$1 == name && $2 != "default" {
-    sub(/^ *[^ ]+ +[^ ]+ +/, ""); print; found = 1
-  } END { exit !found }' <<<"$settings"
+  local value
+  local pattern='\{"name":"'$1'","value":"(([^"\]|\\.)*)","source":"([a-z]+)"'
+  [[ $settings =~ $pattern && ${BASH_REMATCH[3]} != default ]] || return 1
+  value=${BASH_REMATCH[1]//\\\"/\"}
+  printf '%b\n' "$value"  # JSON's other escapes are printf's, too.
 }
 
 # is_own ADDRESS: whether it is an address of this container, or a name of one.
@@ -155,7 +157,7 @@ master() {
   find_secret
   if is_asked_for_help "$@"; then exec speedo-master "$@"; fi
   # What is wrong with flags, the master itself tells.
-  settings=$(speedo config master "$@" 2>/dev/null) || exec speedo-master "$@"
+  settings=$(speedo config --json master "$@" 2>/dev/null) || exec speedo-master "$@"
   # Where the address is not the container's, the engine passes its ports on to the container.
   if ! bind=$(given bind); then
     if is_own "$address"; then bind=$address; else bind=0.0.0.0; fi

@@ -20,6 +20,8 @@
 namespace speedo::test {
 namespace {
 
+namespace fs = std::filesystem;
+
 using Words = std::vector<std::string>;
 
 // `words` as those of an image whose program is `image`.
@@ -60,6 +62,14 @@ std::vector<Words> commands_in(const std::string& path) {
     commands.push_back(words);
   }
   return commands;
+}
+
+// HOST:PORT, as its log tells workers.
+std::string address_of(Process& master) {
+  REQUIRE(master.says("Add workers with: "));
+  const std::string log = master.errors(), start = "--master speedo://";
+  const std::size_t begin = log.find(start) + start.size();
+  return log.substr(begin, log.find_first_of(" \n", begin) - begin);
 }
 
 }  // namespace
@@ -142,6 +152,34 @@ TEST_CASE("A master that is to start a Redis for others needs its password") {
   }
 }
 
+TEST_CASE("What is given beside --json is seen: nothing else is added to it") {
+  Context place;
+  fs::create_directory(place.file("bin"));
+  fs::create_symlink(program("speedo"), place.file("bin/speedo"));
+  const std::string master = place.write("bin/speedo-master", "#!/bin/sh\nprintf '%s ' \"$@\"\n");
+  fs::permissions(master, fs::perms::owner_all);
+  const Outcome outcome = place.run(entry(
+      "speedo-master",
+      {"master", "127.0.0.1", "2", "--json", "--redis", "named", "--solver", "s", "--port", "7"},
+      {"PATH=" + place.file("bin") + ":" + std::getenv("PATH"), "SPEEDO_TOKEN_FILE=token"}));
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.output ==
+        "--host 127.0.0.1 --workers 2 --bind 127.0.0.1 --json --redis named --solver s --port 7 ");
+}
+
+TEST_CASE("Names with spaces and quotes in a file with a space are taken as they are") {
+  Context place;
+  fs::create_directory(place.file("a folder"));
+  const std::string password = place.file("a \"pass\\word\"");
+  const std::string config =
+      place.write("a folder/speedo.toml", "[master]\nredis_password_file = '" + password + "'\n");
+  const Outcome outcome =
+      place.run(entry("speedo-master", {"master", "127.0.0.1", "1", "--config", config}));
+  CHECK(outcome.exit_code == 77);
+  CHECK(has(outcome.error_line(), "the password file '" + password + "' cannot be read"));
+}
+
 TEST_CASE("A port that somebody else listens at is not taken for the master's own Redis") {
   // Whether it is this listener's or another's.
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -209,13 +247,8 @@ TEST_CASE("SpeeDO's two commands train with a Redis that is named") {
             {"master", "127.0.0.1", "1", "--solver", place.write_solver(), "--movingRate", "0.5",
              "--port", "0", "--redis", address},
             {variable}));
-  REQUIRE(master.says("Add workers with: "));
-  const std::string log = master.errors(), start = "--master speedo://";
-  const std::size_t begin = log.find(start) + start.size();
   const Outcome worker =
-      place.run(entry("speedo-worker",
-                      {"worker", log.substr(begin, log.find(' ', begin) - begin), "127.0.0.1"},
-                      {variable}));
+      place.run(entry("speedo-worker", {"worker", address_of(master), "127.0.0.1"}, {variable}));
   INFO(worker.errors);
   CHECK(worker.exit_code == 0);
   CHECK(Context::finish(master).exit_code == 0);
