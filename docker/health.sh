@@ -20,7 +20,7 @@ sockets() {
 
 # has_connection PID STATE
 has_connection() {
-  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+  { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true; } |  # There may be no IPv6.
     awk -v state="$2" -v own="$(sockets "$1")" \
       '$4 == state && index(own, " " $10 " ") { found = 1 } END { exit !found }'
 }

@@ -72,6 +72,14 @@ std::string address_of(Process& master) {
   return log.substr(begin, log.find_first_of(" \n", begin) - begin);
 }
 
+// docker/health.sh of one process alone, as others run the same programs; `change` of sed, too.
+Outcome health_of(Context& place, const std::string& name, pid_t process,
+                  const std::string& change = "") {
+  const std::string here = "s#/proc/\\[0-9\\]\\*#/proc/" + std::to_string(process) + "#;" + change;
+  return place.run(
+      {"/bin/sh", "-c", "sed \"$1\" docker/health.sh | bash -s \"$2\"", "sh", here, name});
+}
+
 }  // namespace
 
 TEST_CASE("Missing, swapped and unknown words show SpeeDO's usage") {
@@ -234,6 +242,18 @@ TEST_CASE("Health is that of each program that is there, and one has to be") {
   CHECK(has(health({"idles-here"}).errors, "idles-here is stopped"));
   ::kill(runs.id(), SIGKILL);
   ::kill(parent.id(), SIGKILL);
+}
+
+TEST_CASE("A server is healthy where the kernel has no IPv6") {
+  Context place;
+  const ReservedPort port;
+  Process redis = place.start({"/bin/sh", "-c", "exec redis-server --port $1 --save '' >&2", "sh",
+                               std::to_string(port.port())});
+  REQUIRE(redis.says("Ready to accept connections"));
+  CHECK(health_of(place, "redis-server", redis.id()).exit_code == 0);
+  const std::string gone = "s#/proc/net/tcp6#/proc/net/tcp6-is-gone#";
+  CHECK(health_of(place, "redis-server", redis.id(), gone).exit_code == 0);
+  redis.signal(SIGTERM);
 }
 
 TEST_CASE("SpeeDO's two commands train with a Redis that is named") {
