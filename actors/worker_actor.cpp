@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <sys/mman.h>
+
 #include <speedo/base/limits.hpp>
 
 #include "actors/wire.hpp"
@@ -26,7 +28,7 @@ WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, Worker
   compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     if (!master_ || master_.address() != address) return;
-    master_ = nullptr;
+    set_master(nullptr);
     take(worker_event::MasterLost{reason});
   });
 }
@@ -96,7 +98,7 @@ void WorkerActor::take_order(const PartOrderMessage& message) {
 void WorkerActor::take_connection(const Result<caf::actor>& master) {
   if (ended_at_) return;
   if (master) {
-    master_ = *master;
+    set_master(*master);
     monitor(master_);
     return take(worker_event::Connected{});
   }
@@ -107,11 +109,18 @@ void WorkerActor::take_connection(const Result<caf::actor>& master) {
   take(failed);
 }
 
+// While there is a master this process has an open file of that name, which docker/health.sh looks
+// for: a worker that has lost its master still has connections to the store.
+void WorkerActor::set_master(caf::actor master) {
+  master_ = std::move(master);
+  connected_ = Descriptor(master_ ? ::memfd_create("speedo-connected", MFD_CLOEXEC) : -1);
+}
+
 void WorkerActor::drop_master() {
   orders_ = {};
   if (!master_) return;
   demonitor(master_);
-  master_ = nullptr;
+  set_master(nullptr);
 }
 
 template <class Message>

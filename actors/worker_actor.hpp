@@ -12,6 +12,7 @@
 #include "actors/compat.hpp"
 #include "actors/local_messages.hpp"
 #include "actors/node.hpp"
+#include "base/descriptor.hpp"
 #include "train/job/job_part.hpp"
 #include "train/job/worker_work.hpp"
 #include "train/parts/part_messages.hpp"
@@ -48,6 +49,7 @@ class WorkerActor : public ActorBase {
   void take(const WorkerEvent& event);
   void take_order(const PartOrderMessage& message);
   void take_connection(const Result<caf::actor>& master);
+  void set_master(caf::actor master);
   void drop_master();
   Instant now() const { return hooks_.clock->now(); }
   void tick();
@@ -75,6 +77,7 @@ class WorkerActor : public ActorBase {
   WorkerWork& work_;
   PartOrderReader orders_;
   caf::actor master_;  // null while there is no connection
+  Descriptor connected_{-1};  // none while there is none: a sign for others, see set_master()
   std::optional<Instant> ended_at_;
   bool said_goodbye_ = false;
   std::optional<Error> failure_;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Whether the programs of an image do their part, for HEALTHCHECK and probes: of those that are
-# named each that is there, and one at least. A master and a Redis listen, a worker is connected,
-# another program runs.
+# named each that is there, and one at least. A master and a Redis listen, a worker is connected to its
+# master, another program runs.
 #   health.sh speedo-master redis-server
 #   health.sh speedo-worker
 # Prints the reason and ends with 1 if not.
 set -euo pipefail
 
-readonly established=01 listening=0A  # as /proc/net/tcp writes them
+readonly listening=0A  # as /proc/net/tcp writes it
 
 # sockets PID: the inodes of its sockets, between spaces.
 sockets() {
@@ -18,11 +18,21 @@ sockets() {
   done
 }
 
-# has_connection PID STATE
-has_connection() {
+# listens PID
+listens() {
   { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null || true; } |  # There may be no IPv6.
-    awk -v state="$2" -v own="$(sockets "$1")" \
+    awk -v state="$listening" -v own="$(sockets "$1")" \
       '$4 == state && index(own, " " $10 " ") { found = 1 } END { exit !found }'
+}
+
+# has_master PID: by the file that a worker holds open as long as it has one. It may have connections
+# to Redis without.
+has_master() {
+  local descriptor
+  for descriptor in "/proc/$1/fd"/*; do
+    if [[ $(readlink "$descriptor") == /memfd:speedo-connected* ]]; then return 0; fi
+  done
+  return 1
 }
 
 # fault PROGRAM PID: prints what keeps the process from its part, if anything.
@@ -32,8 +42,8 @@ fault() {
     Z | "") echo "has ended" ;;
     *)
       case $1 in
-        speedo-master | redis-server) has_connection "$2" "$listening" || echo "does not listen" ;;
-        speedo-worker) has_connection "$2" "$established" || echo "is not connected" ;;
+        speedo-master | redis-server) listens "$2" || echo "does not listen" ;;
+        speedo-worker) has_master "$2" || echo "is not connected" ;;
       esac
       ;;
   esac

@@ -1,8 +1,10 @@
 // What the worker actor makes of messages, of its session's commands and of time.
 #include "actors/worker_actor.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <filesystem>
 
 #include "support/catch.hpp"
 
@@ -15,6 +17,16 @@ namespace {
 
 using test::kModel;
 using test::Worker;
+
+// Files that show others, docker/health.sh for one, that a worker of this process has a master.
+int signs_of_masters() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<int>(std::count_if(begin(all), end(all), [](const auto& each) {
+    std::error_code code;
+    const auto target = std::filesystem::read_symlink(each.path(), code);
+    return target.string().starts_with("/memfd:speedo-connected");
+  }));
+}
 
 }  // namespace
 
@@ -114,6 +126,18 @@ TEST_CASE("a worker whose master dies looks for it again, and joins as a new inc
   test::Peer next(worker.quiet);
   worker.admitted(next, 9);
   CHECK_FALSE(worker.end.over());
+}
+
+TEST_CASE("a worker shows that it has a master as long as it has one") {
+  Worker worker;
+  CHECK(signs_of_masters() == 0);
+  for (const std::uint64_t number : {5U, 9U}) {
+    test::Peer master(worker.quiet);
+    worker.admitted(master, number);
+    CHECK(signs_of_masters() == 1);
+    master.die();
+    CHECK(signs_of_masters() == 0);
+  }
 }
 
 TEST_CASE("what another than the master says is not obeyed") {

@@ -256,6 +256,24 @@ TEST_CASE("A server is healthy where the kernel has no IPv6") {
   redis.signal(SIGTERM);
 }
 
+TEST_CASE("A worker that has lost its master is not healthy, though it has a connection to Redis") {
+  Context place;
+  RedisServer redis;
+  Process master =
+      place.start({"speedo-master", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--redis", redis.tcp_uri()});
+  Process worker = place.start({"speedo-worker", "--master", address_of(master), "--redis",
+                                redis.tcp_uri(), "--no-shared-memory"});
+  REQUIRE(master.says("training starts"));
+  CHECK(health_of(place, "speedo-worker", worker.id()).exit_code == 0);
+  ::kill(master.id(), SIGKILL);
+  REQUIRE(worker.says("attempt 2 to reach the master"));
+  const Outcome alone = health_of(place, "speedo-worker", worker.id());
+  CHECK(alone.exit_code == 1);
+  CHECK(has(alone.errors, "speedo-worker is not connected"));
+  worker.signal(SIGKILL);
+}
+
 TEST_CASE("SpeeDO's two commands train with a Redis that is named") {
   Context place;
   RedisServer redis({"hush", false, ""});
