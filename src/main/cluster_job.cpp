@@ -49,13 +49,17 @@ Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& 
     options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
   }
   if (const std::string files = first_weights(flags, solver); !files.empty()) {
-    SPEEDO_INFO("Finetuning from {}", files);
+    // With --resume=auto it is said later whether this is what training begins with.
+    if (flags.resume != kResumeNewest) SPEEDO_INFO("Finetuning from {}", files);
+    options.given_start = files;
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(files));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
   } else if (is_model_file(flags.snapshot)) {
+    options.given_start = flags.snapshot;
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(flags.snapshot));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
   } else if (!flags.snapshot.empty()) {
+    options.given_start = flags.snapshot;
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
     if (master_keeps_history(options.session.stages)) {
@@ -290,13 +294,19 @@ Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
   return nets->layout().digest();
 }
 
+// Of the checkpoint that the solver state of --snapshot belongs to.
+std::optional<std::int64_t> seed_of_snapshot(const ClusterFlags& flags) {
+  if (flags.snapshot.empty() || is_model_file(flags.snapshot)) return std::nullopt;
+  return seed_of_state(flags.snapshot);
+}
+
 // Drawn if the solver has none, and no solver state that is gone on from belongs to a checkpoint
 // that has it. What --resume finds later goes before either, so that nothing is logged here.
 void set_seed(const ClusterFlags& flags, ClusterJob& job) {
   job.drew_seed = job.solver.random_seed() < 0;
   if (!job.drew_seed) return;
-  const bool has_state = !flags.snapshot.empty() && !is_model_file(flags.snapshot);
-  const auto earlier = has_state ? seed_of_state(flags.snapshot) : std::nullopt;
+  const bool is_start = flags.resume != kResumeNewest;
+  const auto earlier = is_start ? seed_of_snapshot(flags) : std::nullopt;
   job.solver.set_random_seed(earlier.value_or(draw_seed()));
 }
 
@@ -430,7 +440,11 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
     go_on_from_instead(std::move(newest), before, now);
   };
   auto saved = newest_of_job(prefix, owner, training);
-  if (saved) start_from(std::move(*saved), job);
+  if (saved) {
+    start_from(std::move(*saved), job);
+  } else if (!training && job.drew_seed) {
+    if (const auto seed = seed_of_snapshot(flags)) adopt_seed(*seed, job);
+  }
   return {};
 }
 

@@ -188,6 +188,28 @@ TEST_CASE("of one training's store and files the newest is resumed; from nothing
   CHECK(resume_newest(restored(after_5), false) == 5);
 }
 
+TEST_CASE("a start that is given counts only where the store has nothing of the job") {
+  Deterministic files(10);  // the same training as the store has, further on
+  files.memory = store_after(5);
+  const MemoryImage after_5 = files.memory->image();
+  files.options.resume = Resume::kStore;
+  files.run();
+  const auto first_of = [&](const MemoryImage& image) {
+    Deterministic next(30);
+    next.memory->set_image(image);
+    next.options.resume = Resume::kNewest;
+    next.options.given_start = "a.solverstate";
+    next.options.session.start_iteration = 10;
+    next.options.initial_weights = std::make_shared<caffe::NetParameter>(files.last_model);
+    next.options.initial_state = std::make_shared<caffe::SolverState>(files.last_state);
+    next.run();
+    CHECK(next.iteration == 30);
+    return next.first_iteration.load();
+  };
+  CHECK(first_of(after_5) == 5);
+  CHECK(first_of(MemoryKeyValue().image()) == 10);
+}
+
 TEST_CASE("files of another training are passed over while the store has one, however far on") {
   Deterministic earlier(20);
   earlier.run();

@@ -145,6 +145,7 @@ TEST_CASE("of files that are chosen anew nothing of the earlier ones stays") {
   before.session.snapshot_workers = true;
   before.session.start_iteration = 3;
   before.initial_session = "of no files";
+  before.given_start = "weights of the user";
   MasterOptions options = before;
   const auto choose = [&](std::int64_t iteration) {
     auto saved = place.load(iteration);
@@ -152,6 +153,7 @@ TEST_CASE("of files that are chosen anew nothing of the earlier ones stays") {
     go_on_from_instead(std::move(*saved), before, options);
     CHECK(options.session.start_iteration == static_cast<std::uint64_t>(iteration));
     CHECK(options.initial_weights);
+    CHECK(options.given_start.empty());
   };
   choose(20);
   choose(10);
@@ -160,6 +162,7 @@ TEST_CASE("of files that are chosen anew nothing of the earlier ones stays") {
   CHECK(options.session.start_iteration == 3);
   CHECK_FALSE(options.session.training.is_known());
   CHECK(options.initial_session == "of no files");
+  CHECK(options.given_start == "weights of the user");
   CHECK_FALSE(options.initial_weights);
   CHECK_FALSE(options.initial_state);
   CHECK(options.initial_states.count == 0);

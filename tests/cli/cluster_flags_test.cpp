@@ -170,6 +170,18 @@ TEST_CASE("Flags of what is not built yet are refused by name, in any spelling")
   CHECK(refused({"--device", "tpu"}).find("cpu, gpu, or gpu:0 to gpu:63") != std::string::npos);
 }
 
+TEST_CASE("Beside --resume=auto weights are what begins without a checkpoint") {
+  CHECK(accepted({"--resume=auto", "--weights", "a.caffemodel"}).weights == "a.caffemodel");
+  CHECK(accepted({"--resume=auto", "--snapshot", "a.solverstate"}).snapshot == "a.solverstate");
+  CHECK(accepted({"--resume=auto", "--weights", "a", "--start-iter", "5"}).start_iter == 5);
+  for (const char* resume : {"--resume", "--resume=a.speedo"}) {
+    CHECK(refused({resume, "--weights", "a"}).find("or --resume=auto") != std::string::npos);
+    CHECK(refused({resume, "--snapshot", "a"}).find("or --resume=auto") != std::string::npos);
+  }
+  CHECK(refused({"--resume=auto", "--weights", "a", "--snapshot", "b"}).find("give one") !=
+        std::string::npos);
+}
+
 TEST_CASE("Contradictions are refused with the reason") {
   CHECK(refused({"--sync", "--strategy", "async"}).find("contradicts") != std::string::npos);
   CHECK(refused({"--sync", "--strategy", "async"}).find("--sync=false") == std::string::npos);

@@ -132,6 +132,30 @@ TEST_CASE("speedo train has the checkpoints of a cluster") {
          2, {"--snapshot-interval (15)", "--test-interval (20)"});
 }
 
+TEST_CASE("speedo train goes on, or begins with the weights given beside --resume=auto") {
+  Context earlier;
+  REQUIRE(earlier.run({"speedo", "train", "-solver", earlier.write_solver()}).exit_code == 0);
+  struct Start {
+    std::string flag, file, says;
+  };
+  for (const Start& start : {Start{"--weights", "snap_iter_40.caffemodel", "Finetuning from "},
+                             Start{"--snapshot", "snap_iter_40.solverstate", "Resuming from "}}) {
+    Context place;
+    const std::string solver = place.write_solver(), given = earlier.file(start.file);
+    const auto train_to = [&](const std::string& iteration) {
+      return place.run({"speedo", "train", "-solver", solver, "--max-iter", iteration, start.flag,
+                        given, "--resume=auto"});
+    };
+    expect(train_to("50"), 0, {"there is no checkpoint to go on from", start.says + given});
+    const Outcome resumed = train_to("60");
+    expect(resumed, 0, {"Resuming from iteration 50"});
+    CHECK(resumed.errors.find(start.says + given) == std::string::npos);
+    expect(place.run({"speedo", "train", "-solver", solver, start.flag, given,
+                      "--resume=" + place.file("snap_iter_50.speedo")}),
+           2, {start.flag, "or --resume=auto"});
+  }
+}
+
 TEST_CASE("A training is tested at its end alone, if that is wanted") {
   Context place;
   const Outcome once = place.run({"speedo", "train", "-solver", place.write_solver(),

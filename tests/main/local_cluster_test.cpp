@@ -303,8 +303,34 @@ TEST_CASE("A cluster that goes on names the one seed that it goes on with") {
   const auto first = seeds_of({"--max-iter", "10"});
   REQUIRE(first.size() == 1);
   CHECK(seeds_of({"--max-iter", "20", "--resume=auto"}) == first);
-  CHECK(seeds_of({"--max-iter", "20", "--snapshot", place.file("snap_iter_10.solverstate")}) ==
+  const std::string state = place.file("snap_iter_10.solverstate");
+  CHECK(seeds_of({"--max-iter", "20", "--snapshot", state}) == first);
+  CHECK(seeds_of({"--max-iter", "20", "--snapshot", state, "--resume=auto", "--job", "of-none"}) ==
         first);
+}
+
+TEST_CASE("Weights given beside --resume=auto begin a training that has no checkpoint") {
+  Context earlier;
+  REQUIRE(earlier.run({"speedo", "train", "-solver", earlier.write_solver()}).exit_code == 0);
+  for (const bool is_state : {false, true}) {
+    ClusterPlace place;
+    const std::string solver = place.write_solver("max_iter: 100");
+    const std::string given =
+        earlier.file(is_state ? "snap_iter_40.solverstate" : "snap_iter_40.caffemodel");
+    const auto train_to = [&](const std::string& iteration) {
+      const Outcome outcome =
+          place.run({"speedo", "run", "--solver", solver, "--max-iter", iteration,
+                     is_state ? "--snapshot" : "--weights", given, "--resume=auto"});
+      INFO(outcome.errors);
+      CHECK(outcome.exit_code == 0);
+      return outcome.errors;
+    };
+    CHECK(train_to("50").find("starting from " + given) != std::string::npos);
+    const std::string resumed = train_to("60");
+    CHECK(resumed.find("goes on from iteration 50") != std::string::npos);
+    CHECK(resumed.find("from " + given) == std::string::npos);
+    CHECK(fs::exists(place.file("snap_iter_60.speedo")));
+  }
 }
 
 // A solver on records in a database, so that what is trained depends on the place in the data.

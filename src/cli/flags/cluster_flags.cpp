@@ -19,6 +19,10 @@ namespace speedo {
 
 namespace {
 
+bool is_start_given(const ClusterFlags& flags) {
+  return !flags.snapshot.empty() || !flags.weights.empty();
+}
+
 void read_job(const OptionValues& values, ClusterFlags& flags) {
   values.get("solver", flags.solver);
   values.get("workers", flags.workers);
@@ -74,10 +78,12 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
 }
 
 // The store's weights may be given another number, as SpeeDO's users do; a checkpoint file, or the
-// newest of both, is what it is.
+// newest of both, is what it is. Beside --resume=auto the number is that of the weights given
+// there.
 Result<void> check_start_iteration(const ClusterFlags& flags) {
   if (!flags.start_iter || flags.resume == kResumeFromStore) return {};
-  if (!flags.resume.empty()) {
+  const bool numbers_given = flags.resume == kResumeNewest && is_start_given(flags);
+  if (!flags.resume.empty() && !numbers_given) {
     return usage_error("--start-iter contradicts --resume=" + flags.resume +
                        ", which knows its iteration: give one of them; to count weights anew, "
                        "--weights M.caffemodel --start-iter " +
@@ -91,12 +97,7 @@ Result<void> check_start_iteration(const ClusterFlags& flags) {
 }
 
 Result<void> check_start(const ClusterFlags& flags, ClusterRole role) {
-  const int sources = (flags.resume.empty() ? 0 : 1) + (flags.snapshot.empty() ? 0 : 1) +
-                      (flags.weights.empty() ? 0 : 1);
-  if (sources > 1) {
-    return usage_error(
-        "--snapshot, --weights and --resume each give the weights to start from: give one of them");
-  }
+  SPEEDO_TRY(check_start_sources(flags.resume, flags.snapshot, flags.weights));
   SPEEDO_TRY(check_start_iteration(flags));
   if (flags.snapshot.ends_with(".speedo")) {
     return usage_error("--snapshot " + flags.snapshot +
@@ -169,6 +170,19 @@ Result<void> check_network(const ClusterFlags& flags) {
 }
 
 }  // namespace
+
+Result<void> check_start_sources(const std::string& resume, const std::string& snapshot,
+                                 const std::string& weights) {
+  if (!snapshot.empty() && !weights.empty()) {
+    return usage_error(
+        "--snapshot and --weights each give the weights to start from: give one of them");
+  }
+  const bool is_given = !snapshot.empty() || !weights.empty();
+  if (!is_given || resume.empty() || resume == kResumeNewest) return {};
+  return usage_error(std::string(snapshot.empty() ? "--weights" : "--snapshot") +
+                     " and --resume each give the weights to start from: give one of them, or "
+                     "--resume=auto, beside which they are for a start without a checkpoint");
+}
 
 RotationRules rotation_flags(const OptionValues& values) {
   RotationRules rules;

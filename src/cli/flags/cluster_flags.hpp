@@ -105,6 +105,11 @@ std::string bind_address(const ClusterFlags& flags);
 // Errors: kUsage, also for one beside --bind or --host; those of choose_address().
 Result<std::string> settle_interface(ClusterFlags& flags);
 
+// Of a job's start: --snapshot or --weights. Beside --resume=auto either is what begins where there
+// is no checkpoint. Error: kUsage for more than one, and for one beside another --resume.
+Result<void> check_start_sources(const std::string& resume, const std::string& snapshot,
+                                 const std::string& weights);
+
 // Whether others than this machine may reach a port that lets everybody in, and are meant to.
 bool is_open_to_others(const ClusterFlags& flags);
 

@@ -214,14 +214,15 @@ constexpr Option kJobOptions[] = {
      .programs = {Program::kMaster, Program::kLaunch},
      .group = kStartGroup,
      .sentence = "What the store has; --resume=auto: this training's newest valid checkpoint in "
-                 "store and files, or a new start; --resume=FILE.speedo: that one. Workers wait "
-                 "for it at the --port of the master before"},
+                 "store and files, or a new start (from --weights or --snapshot, if given); "
+                 "--resume=FILE.speedo: that one. Workers wait for it at the --port of the master "
+                 "before"},
     {.name = "resume",
      .type = optional_text("[=auto|=FILE]", "store"),
      .programs = {Program::kRun, Program::kTrain},
      .group = kStartGroup,
-     .sentence = "=auto: the last training's newest valid checkpoint file, or a new start; "
-                 "=FILE.speedo: that one"},
+     .sentence = "=auto: the last training's newest valid checkpoint file, or a new start (from "
+                 "--weights or --snapshot, if given); =FILE.speedo: that one"},
     {.name = "snapshot",
      .type = file(),
      .programs = kClusters,

@@ -135,11 +135,14 @@ Result<std::string> job_name_of(const SolverFile& file) {
 
 // Of the training that the flags go on with, if a checkpoint has it.
 Result<std::optional<std::int64_t>> earlier_seed(const TrainFlags& flags, const SolverFile& file) {
-  if (!flags.snapshot.empty()) return seed_of_state(flags.snapshot);
-  if (flags.resume.empty()) return std::optional<std::int64_t>();
-  if (flags.resume != kResumeNewest) return seed_of_record(flags.resume);
-  SPEEDO_ASSIGN(const std::string job, job_name_of(file));
-  return seed_of_newest(file.solver.snapshot_prefix(), job);
+  if (flags.resume == kResumeNewest) {
+    SPEEDO_ASSIGN(const std::string job, job_name_of(file));
+    const auto seed = seed_of_newest(file.solver.snapshot_prefix(), job);
+    if (seed) return seed;
+  } else if (!flags.resume.empty()) {
+    return seed_of_record(flags.resume);
+  }
+  return flags.snapshot.empty() ? std::optional<std::int64_t>() : seed_of_state(flags.snapshot);
 }
 
 // A seed that the solver lacks is that of the training that is gone on with, else its data would
@@ -296,13 +299,7 @@ Result<int> train(const TrainFlags& flags) {
 
 // Flags that contradict each other, and values that --resume does not take.
 Result<void> check(const TrainFlags& flags) {
-  const int sources = (flags.resume.empty() ? 0 : 1) + (flags.snapshot.empty() ? 0 : 1) +
-                      (flags.weights.empty() ? 0 : 1);
-  if (sources > 1) {
-    return Error{ErrorCode::kUsage,
-                 "--snapshot, --weights and --resume contradict each other: each gives the weights "
-                 "to start from"};
-  }
+  SPEEDO_TRY(check_start_sources(flags.resume, flags.snapshot, flags.weights));
   if (!flags.resume.empty() && flags.resume != kResumeNewest &&
       !flags.resume.ends_with(".speedo")) {
     return Error{ErrorCode::kUsage,

@@ -231,13 +231,20 @@ bool prefers_states(const MasterOptions& options, const MasterSession::Origin& f
   return true;
 }
 
+std::string start_without_store(const MasterOptions& options, bool has_files) {
+  if (has_files) return "going on from the files";
+  if (options.given_start.empty()) return "starting anew";
+  return "starting from " + options.given_start;
+}
+
 // What is damaged, or another job's, only counts as missing if there are files; not where the
 // store's servers are in another order, which nothing may be written in.
 Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config, JobNets& nets,
                         ParameterStore& store) {
   auto in_store = stored(options, config, nets, store);
-  // Weights without a solver's state are those that a training begins with, no checkpoint of it.
-  const bool has_files = options.initial_state != nullptr;
+  // Weights without a solver's state are those that a training begins with, no checkpoint of it;
+  // and so is all of a start that was given.
+  const bool has_files = options.initial_state != nullptr && options.given_start.empty();
   if (!in_store) {
     const Error& error = in_store.error();
     const bool passed_over =
@@ -246,7 +253,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     if (passed_over || error.code == ErrorCode::kCorrupt) SPEEDO_TRY(store.check_places());
     if (error.code == ErrorCode::kCorrupt && !passed_over) return damaged_there(options, error);
     if (!passed_over) return error;
-    const char* const instead = has_files ? "going on from the files" : "starting anew";
+    const std::string instead = start_without_store(options, has_files);
     if (error.code == ErrorCode::kNotFound) {
       SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);
     } else {
@@ -262,6 +269,9 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     SPEEDO_ASSIGN(const bool from_store,
                   prefers_store(session, files, remember_more(options, in_store->memory)));
     if (!from_store) return start_anew(options, nets);
+  } else if (!options.given_start.empty()) {
+    SPEEDO_INFO("--resume=auto: going on from what the store has of this job, not from {}",
+                options.given_start);
   }
   return start_from_store(options, std::move(in_store).value(), store);
 }
