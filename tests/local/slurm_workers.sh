@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# conf/slurm/speedo.sbatch when all its workers end for good: the job ends, with their exit code, and the
-# master with it. What Slurm has of programs stands in for it here. Argument: the folder of the build.
+# conf/slurm/speedo.sbatch: what it adds to the flags of the user, what becomes of a signal that comes before
+# the master is there, and when all workers end for good: the job ends, with their exit code, and the master
+# with it. What Slurm has of programs stands in for it here. Argument: the folder of the build.
 set -euo pipefail
 
 bin=$(realpath "$1/bin")
@@ -28,7 +29,8 @@ stub() {
 
 mkdir "$work/bin" "$work/tmp"
 ln -s "$bin/speedo" "$bin/speedo-master" "$work/bin"
-stub scontrol <<'END'
+stub scontrol <<END
+[ \$1 != requeue ] || touch '$work/queued'
 echo "NodeName=n1 NodeAddr=127.0.0.1"
 END
 # Starts two tasks; its exit code is the greatest of theirs.
@@ -50,18 +52,78 @@ exit "$code"
 END
 write_noise "$work/solver.prototxt" "$work/snap" 100
 
+# job FLAG...: runs the script, with its output in job.out, and sets `code`.
+job() {
+  code=0
+  (cd "$work" && PATH=$work/bin:$PATH TMPDIR=$work/tmp PATIENCE=1 SLURM_JOB_ID=79 SLURM_NTASKS=2 \
+    SLURM_JOB_NODELIST="n[1-2]" timeout 120 bash "$script" --solver solver.prototxt "$@" \
+    >job.out 2>&1) || code=$?
+  [ -z "$(ls "$work/tmp")" ] || fail "temporary files are left"
+}
+
 # ends_with CODE LAST: workers end with LAST each, and so the job with CODE. Nothing is left running then.
 ends_with() {
-  local code=0
   echo "exit $2" | stub speedo-worker
-  (cd "$work" && PATH=$work/bin:$PATH TMPDIR=$work/tmp PATIENCE=1 SLURM_JOB_ID=79 SLURM_NTASKS=2 \
-    SLURM_JOB_NODELIST="n[1-2]" timeout 120 bash "$script" --solver solver.prototxt --sync \
-    >job.out 2>&1) || code=$?
+  job --sync
   [ "$code" = "$1" ] || fail "the job ended with $code, not $1"
   grep -q "all workers have ended (srun: exit code $2; see worker-N.log)" "$work/job.out" || fail "nothing is said"
-  [ -z "$(ls "$work/tmp")" ] || fail "temporary files are left"
+}
+
+# gives FLAG... -- ADDED...: the master gets the flags of the user and those, with `ANY` for a value that is
+# drawn, and its address file.
+gives() {
+  local flags=() wanted
+  while [ "$1" != -- ]; do
+    flags+=("$1")
+    shift
+  done
+  shift
+  rm -f "$work/flags"
+  job "${flags[@]}"
+  [ "$code" = 3 ] || fail "the job ended with $code, not as the master"
+  wanted="--solver solver.prototxt $* --address-file ANY"
+  # shellcheck disable=SC2053 # A pattern.
+  [[ $(<"$work/flags") == ${wanted//ANY/*} ]] || fail "${flags[*]}: the master got $(<"$work/flags"), not $wanted"
+}
+
+flags_of_the_user_count() {
+  local here="--host 127.0.0.1 --bind 127.0.0.1" token="--token-file ANY" redis="--redis 127.0.0.1:ANY"
+  echo "echo \"\$@\" >'$work/flags'; exit 3" | stub speedo-master
+  gives -- --workers 2 "$here" "$token" "$redis"
+  gives --redis named:1 -- --redis named:1 --workers 2 "$here" "$token"
+  gives --token-file own -- --token-file own --workers 2 "$here" "$redis"
+  gives --workers 1:4 -- --workers 1:4 "$here" "$token" "$redis"
+  gives --bind 0.0.0.0 -- --bind 0.0.0.0 --workers 2 "$token" "$redis"
+  gives -host=n1 -- -host=n1 --workers 2 "$token" "$redis"
+  gives --resume=a.speedo -- --resume=a.speedo --workers 2 "$here" "$token" "$redis"
+  export SLURM_RESTART_COUNT=1
+  gives --weights a -- --weights a --resume=auto --workers 2 "$here" "$token" "$redis"
+  gives --resume=auto --sync -- --sync --resume=auto --workers 2 "$here" "$token" "$redis"
+  gives --resume=a.speedo -- --resume=auto --workers 2 "$here" "$token" "$redis"
+  unset SLURM_RESTART_COUNT
+}
+
+# early SIGNAL: comes when there is no master, which is not started then.
+early() {
+  rm -f "$work/flags" "$work/queued"
+  echo "[ \$1 != token ] || kill -$1 \$PPID; exec '$bin/speedo' \"\$@\"" | stub speedo
+  job
+  [ ! -e "$work/flags" ] || fail "$1 before the master: it is started"
+}
+
+early_signals_count() {
+  rm "$work/bin/speedo"
+  early TERM
+  [ "$code" = 143 ] || fail "the job that was stopped ended with $code"
+  [ ! -e "$work/queued" ] || fail "the job that was stopped is queued again"
+  early USR1
+  [ "$code" = 0 ] || fail "the job without time ended with $code"
+  [ -e "$work/queued" ] || fail "the job without time is not queued again"
 }
 
 ends_with 65 65
 ends_with 69 0
-echo "Slurm: a job whose workers have all ended ends"
+rm "$work/bin/speedo-master"
+flags_of_the_user_count
+early_signals_count
+echo "Slurm: flags of the user count, early signals too; a job whose workers have all ended ends"
