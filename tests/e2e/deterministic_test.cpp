@@ -100,6 +100,7 @@ class Job {
     const auto weights = store->read(weights_key());
     return weights ? (*weights)->info().version : 0;
   }
+  void empty_store() { redis_.restart(); }
   bool version_beyond(std::uint64_t version_wanted) {
     for (int i = 0; i < 12000; ++i) {
       if (version() > version_wanted) return true;
@@ -167,6 +168,37 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
       CHECK(same_histories);
     }
   }
+}
+
+TEST_CASE("a deterministic job whose store is emptied has the bits of one that ran through") {
+  const std::string rule = test::seed() % 2 == 0 ? "gradient" : "average";
+  Job whole(rule, kIterations, false);
+  Process& alone = whole.start_master(false);
+  whole.start_workers();
+  const auto code = alone.wait(std::chrono::seconds{120});
+  INFO("undisturbed: " << alone.errors());
+  REQUIRE(code == 0);
+  Random random = Random::derive(test::seed(), {8});
+  CAPTURE(test::seed(), rule);
+  Job job(rule, kIterations, false);
+  Process& master = job.start_master(false);
+  job.start_workers();
+  const auto has_lost = [&] {
+    return master.errors().find("its run is done again") != std::string::npos;
+  };
+  for (int i = 0; i < 60 && !has_lost(); ++i) {
+    REQUIRE(job.version_beyond(random.below(5)));  // not before it is back
+    std::this_thread::sleep_for(std::chrono::milliseconds{random.below(20)});
+    job.empty_store();
+  }
+  const auto end = master.wait(std::chrono::seconds{120});
+  INFO("emptied: " << master.errors());
+  REQUIRE(end == 0);
+  CHECK(has_lost());
+  const bool same_weights = job.snapshot(".caffemodel") == whole.snapshot(".caffemodel");
+  CHECK(same_weights);
+  const bool same_histories = rule != "gradient" || job.histories() == whole.histories();
+  CHECK(same_histories);
 }
 
 // A master alone dies, then everybody.

@@ -47,6 +47,7 @@ TEST_CASE("every schedule keeps its promises under faults, and reaches its end")
   CHECK(merges.in_memory > 0);
   CHECK(merges.coded > 0);
   CHECK(merges.by_shards > merges.in_parts);
+  CHECK(merges.put_off > 0);
   CHECK(merges.unseen < merges.in_parts / 100);
   for (const FaultKind kind : idle_kinds(faults)) {
     FAIL_CHECK(describe_idle(kind, faults[static_cast<std::size_t>(kind)]));

@@ -98,10 +98,12 @@ struct Master {
     if (merge && (random % 2 == 0 || (!testing && !saving && !entering))) {
       std::vector<WorkerId> rejected;
       if (random % 7 == 0) rejected.push_back(merge->contributions.front().worker);
-      if (rejected.size() < merge->contributions.size()) version += 1;
-      const MergeId id = merge->merge;
+      master_event::Merged merged{merge->merge, {version}, rejected};
+      if (random % 3 == 0) merged.not_finite = rejected;
+      const bool is_made = rejected.size() < merge->contributions.size();
+      if (is_made && !is_put_off(*merge, merged)) merged.version.value = version += 1;
       merge.reset();
-      on(master_event::Merged{id, {version}, rejected});
+      on(merged);
     } else if (entering) {
       entering = false;
       version += 1;

@@ -292,7 +292,7 @@ TEST_CASE("a rejected contribution in a mean leaves the iteration to the others"
   master.join(6, 1);
   master.trained(5, 0, 0, 2.0F);
   master.trained(6, 1, 1, 8.0F);
-  CHECK(!master.merged(0, 1, {{1}}).empty());
+  CHECK(!master.on(master_event::Merged{{0}, {1}, {{1}}, std::nullopt, {{1}}}).empty());
   CHECK(master.session.progress().iteration == 1);
   CHECK(master.session.progress().merges == 1);
   CHECK(master.session.progress().rejected == 1);

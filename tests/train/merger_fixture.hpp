@@ -167,6 +167,7 @@ struct MergerFixture {
     command.stage = stage;
     command.state = state;
     command.lr_scale = lr_scale;
+    command.waits_for_lost = waits_for_lost;
     for (const auto& [worker, run] : runs) {
       const auto found = shares.find(worker);
       const float share = found == shares.end() ? 1.0F : found->second;
@@ -230,6 +231,7 @@ struct MergerFixture {
   Version first;  // published before the first merge
   // Of the next jobs.
   float weight = 1.0F, lr_scale = 1.0F;
+  bool waits_for_lost = false;
   std::map<std::uint64_t, float> shares;  // of workers; 1 without
   std::uint32_t stage = 0;
   std::string state;

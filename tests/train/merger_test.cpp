@@ -123,6 +123,32 @@ TEST_CASE("a contribution at fault leaves no trace", "[merger]") {
   REQUIRE((fixture.stored(1) == expected));
 }
 
+TEST_CASE("a merge that waits for what the store has lost is put off, and names that alone",
+          "[merger]") {
+  const std::string fault = GENERATE(as<std::string>(), "missing", "other run", "damaged");
+  MergerFixture fixture({}, kManyChunks);
+  fixture.waits_for_lost = true;
+  fixture.contribute(0, 1, 0.01F);
+  fixture.put_contribution(1, fixture.info(1, 2), std::vector<float>(kManyChunks, NAN));
+  RecordInfo info = fixture.info(2, 3);
+  if (fault == "other run") info.version = 2;
+  if (fault != "missing") {
+    fixture.put_contribution(2, info, std::vector<float>(kManyChunks, 0.25F));
+  }
+  if (fault == "damaged") fixture.damage_contribution(2);
+  const MergeResult result = fixture.merge_or_fail({{0, 1}, {1, 2}, {2, 3}}, true);
+  REQUIRE(result.rejected == std::vector{WorkerId{2}});
+  REQUIRE(result.not_finite.empty());
+  REQUIRE(result.version == fixture.after(0));
+  REQUIRE(fixture.stored(0) == fixture.start);
+  // It is there now; what is not finite is left out as ever.
+  fixture.contribute(2, 4, 0.01F);
+  const MergeResult again = fixture.merge_or_fail({{0, 1}, {1, 2}, {2, 4}}, true);
+  REQUIRE(again.rejected == std::vector{WorkerId{1}});
+  REQUIRE(again.not_finite == again.rejected);
+  REQUIRE(again.version == fixture.after(1));
+}
+
 TEST_CASE("with no good contribution nothing changes", "[merger]") {
   MergerFixture fixture({}, 1000);
   fixture.put_contribution(1, fixture.info(1, 2), std::vector<float>(1000, NAN));

@@ -90,8 +90,8 @@ struct StateSaved { PeerId peer; StateSavedMessage message; };
 struct Beat { PeerId peer; BeatMessage message; };
 struct PeerLost { PeerId peer; std::string reason; };       // connection gone
 // The merge is in memory and published. `rejected`: workers whose contribution was not finite,
-// missing or corrupt; they are not in the result. No worker left: nothing changed, version as
-// before.
+// missing or corrupt; they are not in the result. No worker left, or put off (is_put_off): nothing
+// changed, version as before.
 struct Merged {
   MergeId merge;
   Version version;

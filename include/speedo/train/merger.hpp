@@ -74,12 +74,14 @@ struct MergeResult {
 
 // Owner of the master's weights. Reads contributions chunk by chunk, merges chunk k while k+1 is
 // read and k-1 written, publishes the new version (manifest last) and only then makes it its own: a
-// merge happens whole or not at all, and a rejected contribution leaves no trace. With replicated
-// updates a version is published as the step that leads there (src/train/replicas), and its weights
-// when somebody needs them whole, or the last merge is made. Jobs are queued
-// and done in order on the merger's own threads; callbacks run there. When idle it looks every
-// second whether the store still has the weights, and publishes them again if not. Destruction ends
-// queued merges and publications with kUnavailable. Thread safety: all methods from any thread.
+// merge happens whole or not at all, and a rejected contribution leaves no trace. A merge that
+// waits for what the store has lost is put off if it has lost something, and names that alone: the
+// others are looked at again when it is ordered again. With replicated updates a version is
+// published as the step that leads there (src/train/replicas), and its weights when somebody needs
+// them whole, or the last merge is made. Jobs are queued and done in order on the merger's own
+// threads; callbacks run there. When idle it looks every second whether the store still has the
+// weights, and publishes them again if not. Destruction ends queued merges and publications with
+// kUnavailable. Thread safety: all methods from any thread.
 class Merger {
  public:
   virtual ~Merger() = default;

@@ -45,6 +45,7 @@ std::string to_json(const sim::CampaignResult& result, const std::string& replay
   object["merges_replicated"] = result.merges.replicated;
   object["merges_in_parts"] = result.merges.in_parts;
   object["parts_merged_by_shards"] = result.merges.by_shards;
+  object["merges_put_off"] = result.merges.put_off;
   object["faults"] = Json::array();
   for (std::size_t i = 0; i < result.faults.size(); ++i) {
     const sim::FaultCount& count = result.faults[i];

@@ -284,6 +284,16 @@ void Lineage::merged(const PublishedMerge& merge) {
   published_[{merge.term, merge.now.version.value}].is_seen_by_another = merge.is_seen_by_another;
 }
 
+void Lineage::put_off(const PublishedMerge& merge) {
+  for (const auto& each : merge.job.contributions) {
+    const auto& lost = merge.result.rejected;
+    if (std::ranges::find(lost, each.worker) != lost.end()) check_rejected(merge, each);
+  }
+  const auto known = published_.find({merge.term, merge.now.version.value});
+  if (known == published_.end() || known->second.weights.empty()) return;
+  compare(merge.now.weights, known->second.weights, "a merge that was put off changed the weights");
+}
+
 // Of the contributions, those that were not rejected, in their order.
 std::vector<const Lineage::Values*> Lineage::accepted(const PublishedMerge& merge) {
   std::vector<const Values*> parts;

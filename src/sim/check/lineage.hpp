@@ -57,6 +57,8 @@ class Lineage {
     bool is_seen_by_another = false;
   };
   void merged(const PublishedMerge& merge);
+  // It was put off: the weights are as before, and what it has named as lost may have been.
+  void put_off(const PublishedMerge& merge);
   void entered_stage(std::uint64_t term, const Merger::Copy& now);
   // The same of what nobody could read: the next version is taken as it is, and the one after it,
   // which histories that were not seen lead to.
@@ -70,6 +72,10 @@ class Lineage {
   void all_may_be_lost();
   // Neither merged nor to be given out again for certain: dropped, or rejected.
   void consumed(std::uint64_t term, std::uint64_t shard);
+  // What was made of it is lost: it has to be given out again.
+  void not_consumed(std::uint64_t term, std::uint64_t shard) {
+    branches_[term].consumed.erase(shard);
+  }
 
   bool knows(std::uint64_t term, Version version) const;
   // A worker begins a run with these weights: of this version, or of a newer one.

@@ -76,6 +76,7 @@ void SessionChecker::end_incarnation(PeerId peer) {
   const auto found = incarnations_.find(peer.value);
   if (found == incarnations_.end()) return;
   shards_.gone(found->second.worker);
+  will_not_come(found->second.worker);
   incarnations_.erase(found);
 }
 
@@ -154,8 +155,10 @@ void SessionChecker::note(const master_event::Trained& e) {
   if (std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
     contributions_[e.message.run] = {e.message.worker, e.message.base_version, shards,
                                      Fate::kPending};
+    again_.erase(e.message.worker);
   } else {
     shards_.used(shards);
+    will_not_come(e.message.worker);
   }
   // Until it is merged the shard may come to nothing: dropped, rejected, or not finite.
   for (std::uint64_t i = 0; i < shards.count; ++i) {
@@ -169,28 +172,6 @@ void SessionChecker::note(const master_event::Beat& e) {
 
 void SessionChecker::note(const master_event::Leave& e) {
   if (incarnation_of(e.peer, e.message.worker) != nullptr) end_incarnation(e.peer);
-}
-
-void SessionChecker::note(const master_event::Merged& e) {
-  weights_check_ = e.check;
-  bool any = false;
-  for (const std::uint64_t run : merging_runs_) {
-    const Contribution each = contributions_[run];
-    contributions_.erase(run);
-    shards_.used(each.shards);
-    if (std::ranges::find(e.rejected, WorkerId{each.worker}) != e.rejected.end()) continue;
-    any = true;
-    merged_contributions_ += 1;
-    merged_of_[each.worker] = run;
-  }
-  merging_runs_.clear();
-  merging_ = false;
-  if (!any) return expect(kPublication, e.version.value == version_,
-                          "a merge of nothing made a version");
-  iteration_ += 1;
-  merges_ += 1;
-  expect(kPublication, e.version.value > version_, "versions do not grow");
-  version_ = e.version.value;
 }
 
 void SessionChecker::note(const master_event::StageEntered& e) {
@@ -229,6 +210,8 @@ void SessionChecker::obey(const master_command::SendTrain& c) {
   Incarnation& incarnation = found->second;
   check_train(incarnation, c.message);
   check_merged_run(incarnation, c.message);
+  expect(kOrders, put_off_.empty() || again_.contains(incarnation.worker),
+         "a run of another worker before a round is merged that was put off");
   check_seat(c.message.seat);
   next_run_ += 1;
   incarnation.run = c.message.run;
@@ -277,32 +260,6 @@ void SessionChecker::check_merged_run(const Incarnation& incarnation,
   }
 }
 
-void SessionChecker::obey(const master_command::StartMerge& c) {
-  expect(kMerges, !merging_ && !entering_, "two merges at once");
-  expect(kMerges, !stopping_, "a merge after the end");
-  expect(kMerges, c.iteration == iteration_, "a merge at another iteration");
-  expect(kMerges, c.stage == stage_, "a merge of another stage");
-  expect(kMerges, !c.contributions.empty(), "an empty merge");
-  expect(kMessages, c.state.size() < kPrototxtBytesMax, "a state without bounds");
-  merging_ = true;
-  std::vector<WorkerId> workers;
-  for (const auto& each : c.contributions) workers.push_back(each.worker);
-  const bool is_ordered = schedule_ == nullptr || schedule_->take_merge() == workers;
-  expect(kMerges, is_ordered, "not the merge that the schedule has ordered");
-  for (const auto& each : c.contributions) {
-    const auto found = contributions_.find(each.run.value);
-    if (found == contributions_.end()) return expect(kMerges, false,
-                                                     "a merge of what was not reported");
-    expect(kOnce, found->second.fate == Fate::kPending, "a contribution is merged twice");
-    expect(kMerges, found->second.worker == each.worker.value, "a merge names another worker");
-    expect(kErasure, !erased_.contains(each.worker.value), "a merge of records that were erased");
-    check_weight(c, each, found->second);
-    found->second.fate = Fate::kMerging;
-    merging_runs_.push_back(each.run.value);
-  }
-  check_state(c.state, true);
-}
-
 void SessionChecker::check_state(std::string_view bytes, bool merges) {
   record::Session state;
   const bool is_read = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
@@ -326,28 +283,6 @@ void SessionChecker::obey(const master_command::ExpectMerge& c) {
            "a merge is expected of one worker twice");
   }
   expect(Check::kMerges, !workers.empty(), "a merge of nothing is expected");
-}
-
-void SessionChecker::check_weight(const master_command::StartMerge& merge,
-                                  const master_command::StartMerge::Contribution& each,
-                                  const Contribution& contribution) const {
-  const Schedule& schedule = config_.stages[merge.stage];
-  const bool weighted = schedule.weight_by_staleness;
-  if (merge.mean && is_elastic(schedule.update.kind)) {
-    // The centre comes no further than to the mean of the workers.
-    const float step = each.weight * schedule.update.moving_rate;
-    expect(kMerges, step * static_cast<float>(merge.contributions.size()) < 1.0F + 1e-5F,
-           "elastic steps that come to more than the whole way");
-    return expect(kMerges, each.weight <= 1.0F && each.share == 1.0F, "a longer elastic step");
-  }
-  const auto age = static_cast<float>(version_ - std::min(version_, contribution.base));
-  const float shards = static_cast<float>(contribution.shards.count);
-  if (weighted) {
-    expect(kMerges, std::abs(each.weight - 1.0F / (1.0F + age)) < 1e-6F,
-           "not the weight of its staleness");
-  } else if (shards == 1.0F && !config_.shard_by_speed) {
-    expect(kMerges, each.weight == 1.0F && each.share == 1.0F, "a weight that nobody asked for");
-  }
 }
 
 void SessionChecker::obey(const master_command::EraseWorker& c) {
@@ -471,7 +406,7 @@ void SessionChecker::check_parked() const {
   }
   if (ready == 0 || ready < config_.workers_min) return;
   expect(kProgress, running > 0, "no worker runs, though nothing is waited for");
-  if (schedule_ == nullptr) return;
+  if (schedule_ == nullptr || !put_off_.empty()) return;
   // What the strategy orders while runs of a stage that is over are waited for is not for now.
   const bool switching = config_.stages.size() > 1;
   if (switching) return;
@@ -481,20 +416,6 @@ void SessionChecker::check_parked() const {
     expect(kProgress, !forgotten,
            "a ready worker was told to train by the schedule, and not by the session");
   }
-}
-
-std::vector<std::uint64_t> SessionChecker::shards_of(
-    const master_command::StartMerge& job, const std::vector<WorkerId>& rejected) const {
-  std::vector<std::uint64_t> shards;
-  for (const auto& each : job.contributions) {
-    const auto found = contributions_.find(each.run.value);
-    const bool out = std::ranges::find(rejected, each.worker) != rejected.end();
-    if (out || found == contributions_.end()) continue;
-    for (std::uint64_t i = 0; i < found->second.shards.count; ++i) {
-      shards.push_back(found->second.shards.first + i);
-    }
-  }
-  return shards;
 }
 
 }  // namespace speedo::sim

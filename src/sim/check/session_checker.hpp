@@ -77,6 +77,10 @@ class SessionChecker {
   void note(const master_event::Leave& e);
   void note(const master_event::PeerLost& e) { end_incarnation(e.peer); }
   void note(const master_event::Merged& e);
+  void note_put_off(const master_event::Merged& e);
+  void not_consumed(const Shards& shards);
+  bool has_to_train_again(std::uint64_t worker) const;
+  void will_not_come(std::uint64_t worker);
   void note(const master_event::MergeFailed&) { merging_ = false; }
   void note(const master_event::StageEntered& e);
   void note(const master_event::StageFailed&) { entering_ = false; }
@@ -138,6 +142,10 @@ class SessionChecker {
   std::set<std::uint64_t> told_before_;                  // runs, by the state it began with
   std::optional<WeightsCheck> weights_check_;
   std::vector<std::uint64_t> merging_runs_;
+  // Of a merge that was put off: its workers, and those whose runs are done again for it.
+  std::vector<WorkerId> put_off_;
+  std::set<std::uint64_t> again_;
+  bool waits_for_lost_ = false;  // the merge under way
   std::set<std::uint64_t> given_seats_, erased_seats_;
   std::set<std::uint64_t> asked_, states_;  // workers
   bool has_states_ = false;  // FinishSnapshot was said

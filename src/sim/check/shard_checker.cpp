@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace speedo::sim {
 
@@ -20,8 +21,24 @@ void ShardChecker::go_on_from(const record::Session& state) {
   used_count_ = fresh_ - free_.size();
 }
 
+// Shards of a run that is done again stay where they were.
+bool ShardChecker::is_dealt_again(const Deal& deal) {
+  Held& held = held_[deal.worker];
+  if (!held.again) return false;
+  const bool are_same =
+      deal.shards.first == held.again->first && deal.shards.count == held.again->count;
+  expect(are_same, "other shards than those of the run that is done again");
+  expect(held.next == deal.next, "other shards reserved than before the run is done again");
+  held.current = std::exchange(held.again, std::nullopt);
+  return true;
+}
+
 void ShardChecker::dealt(std::span<const Deal> deals) {
+  std::vector<Deal> dealt;
   for (const Deal& each : deals) {
+    if (!is_dealt_again(each)) dealt.push_back(each);
+  }
+  for (const Deal& each : dealt) {
     Held& held = held_[each.worker];
     std::uint64_t known = 0;  // shards of the run that were reserved, as far as that is known
     if (held.next) {
@@ -35,7 +52,7 @@ void ShardChecker::dealt(std::span<const Deal> deals) {
     held.current = each.shards;
     held.next.reset();
   }
-  for (const Deal& each : deals) {
+  for (const Deal& each : dealt) {
     deal(each.next);
     place(each.next, each.next_step, each.steps);
     held_[each.worker].next = each.next;
@@ -79,6 +96,13 @@ void ShardChecker::used(Range shards) {
   }
 }
 
+void ShardChecker::lost(Range shards) {
+  for (std::uint64_t i = 0; i < shards.count; ++i) {
+    expect(taken_.contains(shards.first + i), "a shard is lost that nobody reported");
+    free(shards.first + i);
+  }
+}
+
 void ShardChecker::mark_used(std::uint64_t shard) {
   if (is_used(shard)) return;
   if (shard >= used_.size()) used_.resize(shard + 1, false);
@@ -111,6 +135,7 @@ void ShardChecker::gone(std::uint64_t worker) {
     free(held.current->first + i);
   }
   if (held.next) free(*held.next);
+  if (held.again) lost(*held.again);
   held_.erase(found);
 }
 

@@ -43,6 +43,10 @@ class ShardChecker {
   Range reported(std::uint64_t worker);
   // Merged, rejected, dropped or not finite: in any case gone. Requires: they were reported.
   void used(Range shards);
+  // What was made of them is lost: they are nobody's. Requires: the same.
+  void lost(Range shards);
+  // The same, and the worker has to train them again before others.
+  void lost_by(std::uint64_t worker, Range shards) { held_[worker].again = shards; }
   // Shards of another length follow, from `fresh` on: those below that no run was given count as
   // used. Returns them.
   std::vector<std::uint64_t> given_up(std::uint64_t fresh);
@@ -58,10 +62,12 @@ class ShardChecker {
   struct Held {
     std::optional<Range> current;
     std::optional<std::uint64_t> next;
+    std::optional<Range> again;
   };
   void expect(bool holds, const char* otherwise) const {
     violations_.expect(Check::kOnce, holds, otherwise);
   }
+  bool is_dealt_again(const Deal& deal);
   void deal(std::uint64_t shard);
   void place(std::uint64_t shard, std::uint64_t step, std::uint64_t steps);
   void free(std::uint64_t shard);

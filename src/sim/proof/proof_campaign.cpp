@@ -18,6 +18,7 @@ MergeCounts& MergeCounts::operator+=(const MergeCounts& other) {
   coded += other.coded;
   in_parts += other.in_parts;
   by_shards += other.by_shards;
+  put_off += other.put_off;
   unseen += other.unseen;
   return *this;
 }

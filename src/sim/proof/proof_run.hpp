@@ -34,6 +34,7 @@ struct MergeCounts {
   std::uint64_t coded = 0;      // of the others, of contributions that a codec has written
   std::uint64_t in_parts = 0;    // by a merger for each server's part
   std::uint64_t by_shards = 0;  // parts of merges that processes of their own have merged
+  std::uint64_t put_off = 0;    // not counted in any: the store had lost a contribution to a round
   std::uint64_t unseen = 0;     // by parts, whose weights were gone when they were looked at
   MergeCounts& operator+=(const MergeCounts& other);
 };

@@ -210,6 +210,15 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
 void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                                const MergeResult& result, const Merger::Copy& now) {
   watch_rejected(job, result);
+  if (is_put_off(job, result)) {
+    merges_.put_off += 1;
+    return lineage_.put_off({.term = mastership.master->term(),
+                             .job = job,
+                             .result = result,
+                             .now = now,
+                             .may_reject = is_stale(mastership),
+                             .shards = {}});
+  }
   merges_.ahead += result.begun_ahead ? 1 : 0;
   const std::uint64_t term = mastership.master->term();
   const bool is_merged = result.rejected.size() < job.contributions.size();
@@ -317,7 +326,8 @@ void ProofCluster::watch_torn(Mastership& mastership, bool by_another) {
       may_be_lost = may_be_lost || !whole;
     }
     // What was merged may be gone since then, too.
-    if (may_be_lost && mastership.store_incarnation != servers_.incarnation()) {
+    const bool is_later = mastership.store_incarnation != servers_.incarnation();
+    if (may_be_lost && (is_later || job->waits_for_lost)) {
       merges_.unseen += 1;
       lineage_.unseen(term, now->version, mastership.checker->shards_of(*job, {}));
       continue;
@@ -350,6 +360,10 @@ void ProofCluster::watch_reading(const Mastership& reader) {
 void ProofCluster::watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
                                 const MergeResult& result) {
   const std::uint64_t term = mastership.master->term();
+  if (job != nullptr && is_put_off(*job, result)) {
+    merges_.put_off += 1;
+    return watch_rejected(*job, result);
+  }
   merges_.unseen += 1;
   if (job == nullptr) return lineage_.unseen_stage(term, result.version);
   const auto shards = mastership.checker->shards_of(*job, result.rejected);

@@ -124,8 +124,8 @@ class MergerEngine : public MergerWork {
                                           MergeResult& result, std::vector<double>& norms);
 
   void forget_expected();
-  bool is_refused(const MergeResult& result) const {
-    return config_.is_part && !result.rejected.empty();
+  bool is_refused(const MergeJob& job, const MergeResult& result) const {
+    return (config_.is_part && !result.rejected.empty()) || is_put_off(job, result);
   }
   bool comes_through_store(std::span<const Contribution> contributions) const;
   void advance(const MergeJob& job);

@@ -56,7 +56,7 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   }
   while (true) {
     SPEEDO_ASSIGN(const MergeParty party, open(contributions, result.rejected));
-    if (party.contributions.empty() || is_refused(result)) break;
+    if (party.contributions.empty() || is_refused(job, result)) break;
     const bool is_where_it_must_be = !publication_ || !job.is_last || is_published_with_merge_;
     begun_ahead_ = is_where_it_must_be && ahead_ && ahead_->fits(job, party.readers);
     result.begun_ahead = begun_ahead_;
@@ -66,11 +66,15 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
       break;
     }
     contributions = leave_out(*fault, party.contributions, result);
-    if (is_refused(result)) break;
+    if (is_refused(job, result)) break;
   }
   // A store that lost a contribution may have lost the weights, too.
   if (!result.rejected.empty()) SPEEDO_TRY(restore_lost_weights());
-  for (const double norm : norms) norm_filter_.keep(norm);
+  if (is_put_off(job, result)) {
+    name_lost_alone(result);
+  } else {
+    for (const double norm : norms) norm_filter_.keep(norm);
+  }
   result.version = version_;
   return result;
 }

@@ -18,7 +18,8 @@ Result<void> check(const RecordInfo& info, const MergeJob::Contribution& contrib
     return Error{ErrorCode::kMismatch, "it is of worker " + std::to_string(info.worker)};
   }
   if (info.version != contribution.run.value) {
-    return Error{ErrorCode::kMismatch, "it is of run " + std::to_string(info.version)};
+    return Error{ErrorCode::kMismatch,
+                 "the store has that of run " + std::to_string(info.version) + " in its place"};
   }
   return {};
 }
@@ -66,6 +67,12 @@ void reject(WorkerId worker, const std::optional<std::string>& not_finite_in,
               not_finite_in ? "it is not finite in " + *not_finite_in : "it is missing or damaged");
   result.rejected.push_back(worker);
   if (not_finite_in) result.not_finite.push_back(worker);
+}
+
+void name_lost_alone(MergeResult& result) {
+  result.rejected = lost_in(result);
+  result.not_finite.clear();
+  result.outliers.clear();
 }
 
 MergeCourse whole_course(std::unique_ptr<ChunkMerge> merge, std::uint64_t element_count) {

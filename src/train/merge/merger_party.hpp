@@ -42,6 +42,9 @@ Result<MergeParty> open_party(RecordStore& store, const PartyTerms& terms,
 // One of a party is at fault: it is not finite there, or without a place missing or damaged.
 void reject(WorkerId worker, const std::optional<std::string>& not_finite_in, MergeResult& result);
 
+// Of a merge that is put off: the others are looked at again.
+void name_lost_alone(MergeResult& result);
+
 // A merge, and which chunks it still lacks.
 struct MergeCourse {
   std::unique_ptr<ChunkMerge> merge;

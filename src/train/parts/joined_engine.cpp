@@ -14,6 +14,7 @@
 #include "store/chunk_range.hpp"
 #include "store/is_lost.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/merge/merger_party.hpp"
 #include "train/parts/clipped_store.hpp"
 
 namespace speedo {
@@ -349,6 +350,7 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
   MergeResult result{.version = version_};
   part_order::Merge order{.id = 0, .base = version_, .job = job};
   order.job.state.clear();
+  order.job.waits_for_lost = false;  // A part merges all or none.
   while (!order.job.contributions.empty()) {
     // Parts write the next version where a manifest that does not count may have it.
     if (in_doubt_) {
@@ -371,10 +373,13 @@ Result<MergeResult> JoinedEngine::merge(const MergeJob& job) {
     if (round.lost) continue;
     if (round.error) SPEEDO_TRY(note(*round.error));
     leave_out_rejected(round, order.job, result);
+    if (is_put_off(job, result)) break;
   }
-  // A store that lost all of them may have the manifest of a version before, or one of this version
-  // that was taken back: workers are told to read these weights now.
-  if (order.job.contributions.empty()) SPEEDO_TRY(restore_manifest());
+  // A store that lost them may have the manifest of a version before, or one of this version that
+  // was taken back: workers are told to read these weights now.
+  const bool is_over = order.job.contributions.empty() || is_put_off(job, result);
+  if (is_over) SPEEDO_TRY(restore_manifest());
+  if (is_put_off(job, result)) name_lost_alone(result);
   result.version = version_;
   return result;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "store/is_lost.hpp"
+#include "train/merge/merger_party.hpp"
 #include "train/trainer/trainer_chunks.hpp"
 
 namespace speedo {
@@ -66,6 +67,7 @@ Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, con
   MergeResult result{.version = Version{info.base_version}};
   part_order::Merge order{.id = 0, .base = result.version, .job = job};
   order.job.state.clear();
+  order.job.waits_for_lost = false;  // A part merges all or none.
   int misses = 0;
   while (!order.job.contributions.empty()) {
     SPEEDO_TRY(open_closed(job.stage));
@@ -85,7 +87,9 @@ Result<MergeResult> JoinedSteps::merge(const MergeJob& job, RecordInfo info, con
     if (round.lost) continue;
     if (round.error) return *round.error;
     leave_out_rejected(round, order.job, result);
+    if (is_put_off(job, result)) break;
   }
+  if (is_put_off(job, result)) name_lost_alone(result);
   return result;
 }
 

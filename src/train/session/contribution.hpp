@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct MergeOrder {
   std::vector<Contribution> contributions;
   bool mean = false;  // divide by their number
 };
+
+inline bool is_among(const std::vector<WorkerId>& workers, WorkerId worker) {
+  return std::ranges::find(workers, worker) != workers.end();
+}
 
 // Updates merged since the weights that the contribution was computed from.
 std::uint64_t staleness_of(const Contribution& contribution, Version newest);

@@ -32,6 +32,8 @@ class Divergence {
     }
   }
   std::uint64_t in_row() const { return in_row_; }
+  // Not one of them was not finite.
+  bool is_by_store() const { return not_finite_ == 0; }
   bool is_certain() const {
     return not_finite_ >= max_ || in_row_ >= std::max<std::uint64_t>(max_, kNonFiniteRunsMax);
   }

@@ -85,7 +85,7 @@ MasterCommands MasterSession::Impl::on(const MasterEvent& event) {
 }
 
 void MasterSession::Impl::check_invariants() const {
-  SPEEDO_ASSERT(is_training() || work_.is_clear());
+  SPEEDO_ASSERT(is_training() || (work_.is_clear() && !lost_runs_.is_under_way()));
   SPEEDO_ASSERT(stages_.is_training() || !work_.has_trains());
   SPEEDO_ASSERT(is_training() || !shortage_.paused());
   SPEEDO_ASSERT(!open() || !ending_.has_value());
@@ -228,6 +228,7 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
   figures_.gone(id, why, clock_.now());
   leases_.give_back(id);
+  give_up_lost(id);
   seats_.gone(id);
   states_.gone(id, out_);
   ratios_.remove(id);
@@ -241,6 +242,7 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
 
 void MasterSession::Impl::erase_records_of_gone() {
   if (finished()) return;  // superseded: they are another master's to erase
+  if (lost_runs_.is_under_way()) return;  // the round's others may have gone
   for (const WorkerId worker : work_.take_unwanted()) {
     out_.add(master_command::EraseWorker{worker});
   }

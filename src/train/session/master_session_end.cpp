@@ -106,9 +106,15 @@ void MasterSession::Impl::end_if_diverged() {
                                : fmt::format("training diverged: {} runs in a row without a finite "
                                              "loss and contribution",
                                              divergence_.in_row());
-  const std::string reason = fmt::format(
-      "{}, at iteration {} ({}); lower base_lr, set clip_gradients or check the data", runs,
-      iteration(), fault_);
+  std::string reason =
+      fmt::format("{}, at iteration {} ({}); lower base_lr, set clip_gradients or check the data",
+                  runs, iteration(), fault_);
+  if (divergence_.is_by_store()) {
+    reason = fmt::format(
+        "the store has lost contributions {} times in a row, and nothing was merged in between, at "
+        "iteration {} ({}); see whether it restarts, fails over or evicts what it has",
+        divergence_.in_row(), iteration(), fault_);
+  }
   begin_end({reason, Error{ErrorCode::kNotFinite, reason}, false, false});
 }
 
@@ -128,6 +134,7 @@ void MasterSession::Impl::end_superseded(const Error& error) {
     }
   }
   work_.clear();
+  lost_runs_.clear();
   shortage_.end();
   phase_ = Phase::kFinished;
   out_.add(master_command::Finish{error});
@@ -140,6 +147,7 @@ void MasterSession::Impl::begin_end(Ending::Plan plan) {
   phase_ = Phase::kFinishing;
   shortage_.end();
   work_.clear();
+  lost_runs_.clear();
   jobs_.wish_snapshot(false);
   if (plan.error && plan.error->code == ErrorCode::kNotFinite) jobs_.cancel_snapshots();
   if (plan.snapshot && divergence_.in_row() > 0) {

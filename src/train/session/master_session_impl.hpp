@@ -13,6 +13,7 @@
 #include "train/session/divergence.hpp"
 #include "train/session/ending.hpp"
 #include "train/session/job_figures.hpp"
+#include "train/session/lost_runs.hpp"
 #include "train/session/membership.hpp"
 #include "train/session/merge_tally.hpp"
 #include "train/session/runs.hpp"
@@ -40,9 +41,9 @@ namespace speedo {
 // Invariant: while a stage drains or is entered, nobody is told to train.
 // Invariant: there is an ending_ exactly from kFinishing on, unless this master was superseded.
 //
-// Sources: master_session.cpp (dispatch, workers, time), _work (runs, merges, stages), _end (tests,
-// snapshots, the store, the end), _states (of workers, for snapshots), _state (save and restore),
-// _status (for those who watch).
+// Sources: master_session.cpp (dispatch, workers, time), _work (runs, merges, stages), _lost (what
+// was not merged), _end (tests, snapshots, the store, the end), _states (of workers, for
+// snapshots), _state (save and restore), _status (for those who watch).
 struct MasterSession::Impl {
  public:
   Impl(MasterConfig config, StrategyFactory make);
@@ -69,7 +70,6 @@ struct MasterSession::Impl {
   void handle(const master_event::Beat& event);
   void handle(const master_event::PeerLost& event);
   void handle(const master_event::Merged& event);
-  void leave_out(const MergeOrder& merge, const master_event::Merged& event);
   void handle(const master_event::MergeFailed& event);
   void handle(const master_event::StageEntered& event);
   void handle(const master_event::StageFailed& event);
@@ -113,9 +113,12 @@ struct MasterSession::Impl {
   void order(const Discard& command);
   void order(const Train& command);
   void pump();
-  bool busy() const { return work_.is_merging() || stages_.is_entering(); }
+  bool busy() const {
+    return work_.is_merging() || stages_.is_entering() || lost_runs_.is_under_way();
+  }
   bool asks_before_trains();
   void send_trains();
+  void send_train(WorkerId id, const ShardLeases::Lease& lease);
   std::uint64_t shards_for(WorkerId worker);
   void start_merge();
   void expect_merge();
@@ -126,6 +129,17 @@ struct MasterSession::Impl {
   void note_left_out(std::uint64_t stages);
   bool enter_next_stage();  // false: something has to be waited for
   void begin_stage();
+
+  // What was not merged, and why not.
+  bool is_kept_by_worker() const { return is_elastic(schedule().update.kind); }
+  bool waits_for_lost(const MergeOrder& merge) const;
+  void leave_out(const MergeOrder& merge, const master_event::Merged& event);
+  void note_left_out(const Contribution& contribution, const master_event::Merged& event,
+                     const char* then);
+  void put_off(MergeOrder merge, const master_event::Merged& event);
+  bool can_train_again(WorkerId id) const;
+  void train_lost_again();
+  void give_up_lost(WorkerId id);
 
   // Tests, snapshots, the end.
   void start_due_jobs();
@@ -156,6 +170,7 @@ struct MasterSession::Impl {
   Runs runs_;
   ShardRatios ratios_;
   WorkQueue work_;
+  LostRuns lost_runs_;
   MergeTally tally_;
   JobFigures figures_;
   Divergence divergence_;

@@ -10,14 +10,6 @@
 
 namespace speedo {
 
-namespace {
-
-bool is_among(const std::vector<WorkerId>& workers, WorkerId worker) {
-  return std::ranges::find(workers, worker) != workers.end();
-}
-
-}  // namespace
-
 void MasterSession::Impl::handle(const master_event::Trained& event) {
   const TrainedMessage& message = event.message;
   const RunId run{message.run};
@@ -40,10 +32,14 @@ void MasterSession::Impl::handle(const master_event::Trained& event) {
     figures_.dropped(*id);
     divergence_.not_finite();
     end_if_diverged();
+    if (lost_runs_.awaits(*id)) return give_up_lost(*id);
     if (open()) tell(Failed{*id, run});
     return;
   }
-  work_.report({*id, run, loss, {message.base_version}, message.samples, data, 1.0F});
+  const Contribution made{*id, run, loss, {message.base_version}, message.samples, data, 1.0F};
+  // The strategy has decided on it.
+  if (lost_runs_.awaits(*id)) return lost_runs_.report(made);
+  work_.report(made);
   tell(Trained{*id,
                run,
                loss,
@@ -98,6 +94,7 @@ void MasterSession::Impl::order(const Train& command) {
 // for tests and snapshots, which work on copies; a merge does if one more of the kind is due.
 void MasterSession::Impl::pump() {
   if (finished()) return;
+  train_lost_again();
   while (!busy()) {
     const WorkQueue::Head head = work_.head();
     if (head == WorkQueue::Head::kNothing) {
@@ -136,26 +133,26 @@ void MasterSession::Impl::send_trains() {
     }
   }
   const auto leases = leases_.start_runs(orders);
-  for (std::size_t i = 0; i < orders.size(); ++i) {
-    const WorkerId id = orders[i].worker;
-    SPEEDO_ASSERT(members_.find(id)->ready);
-    const Membership::Member& member = *members_.find(id);
-    std::uint64_t seat = kNoSeat;
-    if (!runs_.was_ordered(id)) {
-      seat = seats_.give(id);
-      runs_.arrive(id, {member.uuid_high, member.uuid_low});
-    }
-    const Runs::Order order = runs_.start(id, clock_.now());
-    const float scale = stages_.rate_scale(iteration(), members_.ready_count());
-    figures_.ordered(id, iteration());
-    out_.add(master_command::SendTrain{
-        member.peer,
-        {order.run.value, iteration(), tally_.newest().value, leases[i].current.first,
-         leases[i].next, leases[i].current.count, leases_.step_of(leases[i].current.first),
-         leases_.step_of(leases[i].next), stages_.index(),
-         std::bit_cast<std::uint32_t>(scale), order.merged_run,
-         std::bit_cast<std::uint32_t>(order.merged_weight), seat}});
+  for (std::size_t i = 0; i < orders.size(); ++i) send_train(orders[i].worker, leases[i]);
+}
+
+void MasterSession::Impl::send_train(WorkerId id, const ShardLeases::Lease& lease) {
+  SPEEDO_ASSERT(members_.find(id)->ready);
+  const Membership::Member& member = *members_.find(id);
+  std::uint64_t seat = kNoSeat;
+  if (!runs_.was_ordered(id)) {
+    seat = seats_.give(id);
+    runs_.arrive(id, {member.uuid_high, member.uuid_low});
   }
+  const Runs::Order order = runs_.start(id, clock_.now());
+  const float scale = stages_.rate_scale(iteration(), members_.ready_count());
+  figures_.ordered(id, iteration());
+  out_.add(master_command::SendTrain{
+      member.peer,
+      {order.run.value, iteration(), tally_.newest().value, lease.current.first, lease.next,
+       lease.current.count, leases_.step_of(lease.current.first), leases_.step_of(lease.next),
+       stages_.index(), std::bit_cast<std::uint32_t>(scale), order.merged_run,
+       std::bit_cast<std::uint32_t>(order.merged_weight), seat}});
 }
 
 std::uint64_t MasterSession::Impl::shards_for(WorkerId worker) {
@@ -178,6 +175,7 @@ master_command::StartMerge MasterSession::Impl::merge_command(MergeId id,
   // In rounds, where alone it may be scaled, by those whose mean it is.
   command.lr_scale = stages_.rate_scale(iteration(), merge.contributions.size());
   command.is_last = iteration() + 1 >= config_.max_iteration;
+  command.waits_for_lost = waits_for_lost(merge);
   command.has_newcomers = members_.ready_count() > merge.contributions.size();
   command.contributions = weighed(merge, schedule(), tally_.newest());
   return command;
@@ -201,15 +199,17 @@ void MasterSession::Impl::expect_merge() {
 }
 
 void MasterSession::Impl::handle(const master_event::Merged& event) {
-  const MergeOrder merge = work_.end_merge(event.merge);
+  MergeOrder merge = work_.end_merge(event.merge);
   weights_check_ = event.check;
+  if (waits_for_lost(merge) && !lost_in(event).empty()) return put_off(std::move(merge), event);
   for (const MergeJob::Contribution& each : weighed(merge, schedule(), tally_.newest())) {
     if (!is_among(event.rejected, each.worker)) runs_.merged(each.worker, each.run, each.weight);
   }
   std::vector<Contribution> merged;
   for (const Contribution& each : merge.contributions) {
+    if (is_among(event.rejected, each.worker)) continue;
     leases_.use_up(each.data);
-    if (!is_among(event.rejected, each.worker)) merged.push_back(each);
+    merged.push_back(each);
   }
   if (!merged.empty()) {
     SPEEDO_ASSERT(!open() || !jobs_.holds_weights());  // else the merge would have waited
@@ -228,32 +228,6 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
   if (!stages_.is_training() || !stages_.is_over(iteration())) return;
   stages_.drain(iteration());
   work_.drop_trains();
-}
-
-// What the merger has rejected. Contributions that were too large are no sign of divergence.
-void MasterSession::Impl::leave_out(const MergeOrder& merge, const master_event::Merged& event) {
-  std::vector<RunId> lost;
-  for (const Contribution& each : merge.contributions) {
-    if (!is_among(event.rejected, each.worker)) continue;
-    tally_.rejected(1);
-    figures_.dropped(each.worker);
-    const bool is_outlier = is_among(event.outliers, each.worker);
-    const bool is_not_finite = is_among(event.not_finite, each.worker);
-    const char* const what = is_outlier      ? "far larger than those before"
-                             : is_not_finite ? "not finite"
-                                             : "not finite, missing or corrupt";
-    const std::string line = fmt::format("the contribution of worker {} (run {}) is {}",
-                                         each.worker.value, each.run.value, what);
-    out_.note(true, "{}; left out", line);
-    if (is_outlier) continue;
-    fault_ = line;
-    if (is_not_finite) {
-      divergence_.not_finite();
-    } else {
-      lost.push_back(each.run);
-    }
-  }
-  divergence_.rejected(lost, runs_.next());
 }
 
 void MasterSession::Impl::handle(const master_event::MergeFailed& event) {

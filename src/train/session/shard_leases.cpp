@@ -103,6 +103,21 @@ void ShardLeases::use_up(ShardRange reported) {
   erase(open_, reported);
 }
 
+void ShardLeases::free_reported(ShardRange reported) {
+  SPEEDO_ASSERT(reported_.contains(reported.first));
+  erase(reported_, reported);
+  insert(free_, reported);
+}
+
+ShardLeases::Lease ShardLeases::train_again(WorkerId worker, ShardRange reported) {
+  SPEEDO_ASSERT(reported_.contains(reported.first));
+  Held& held = held_.at(worker);
+  SPEEDO_ASSERT(!held.current && held.next);
+  erase(reported_, reported);
+  held.current = reported;
+  return {reported, held.next->first};
+}
+
 void ShardLeases::give_back(WorkerId worker) {
   const auto held = held_.find(worker);
   if (held == held_.end()) return;

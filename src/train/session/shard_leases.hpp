@@ -26,6 +26,7 @@ struct ShardPlace {
 // some for its current run and some reserved for its next, so that it can read ahead. What a dead
 // worker held is handed out again, smallest first: no shard is skipped because its worker died. The
 // others get them with their next reservation, so they are trained a run later than the reserved.
+// So are those whose contribution was lost, unless its worker trains them again at once.
 // Where runs become longer or shorter, shards of the new length begin with the data that the last
 // ones of the old length were not trained on.
 //
@@ -68,6 +69,10 @@ class ShardLeases {
 
   // Reported shards are used up.
   void use_up(ShardRange reported);
+  // They come to nothing: they are free again.
+  void free_reported(ShardRange reported);
+  // The worker trains them again; what it has reserved stays so. Requires: they were its last.
+  Lease train_again(WorkerId worker, ShardRange reported);
 
   // The worker is gone: what it holds is free again. Not an error: it holds nothing.
   void give_back(WorkerId worker);

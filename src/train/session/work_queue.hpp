@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,6 +37,8 @@ class WorkQueue {
   void average(std::span<const WorkerId> workers);
   Contribution discard(WorkerId worker);
   void train(WorkerId worker);
+  // What was taken out and was put off comes before all that is ordered.
+  void merge_first(MergeOrder merge) { queue_.emplace_front(std::move(merge)); }
 
   // What is to be carried out next. Requires: no merge is in flight.
   Head head() const;
