@@ -238,8 +238,8 @@ void PartMerger::do_order(const part_order::Merge& order) {
 Result<void> PartMerger::merge(const part_order::Merge& order) {
   if (!engine_ || version_ != order.base) {
     return Error{ErrorCode::kMismatch,
-                 fmt::format("part {} is at version {}, not {}", setup_.clip.part, version_.value,
-                             order.base.value)};
+                 fmt::format("part {} is at version {}, not {}", setup_.clip.part + 1,
+                             version_.value, order.base.value)};
   }
   const TraceSpan span("merge");
   await_vote(order.id);

@@ -100,7 +100,7 @@ void PartSeats::sit_here(std::size_t part) {
 
 void PartSeats::lose(Seat& seat, const std::string& reason) {
   SPEEDO_WARN("the merger of part {} ({}) is gone: {}; the part is merged here",
-              &seat - seats_.data(), seat.name, reason);
+              &seat - seats_.data() + 1, seat.name, reason);
   seat.link = nullptr;
   seat.is_open = false;
 }
@@ -114,7 +114,7 @@ void PartSeats::take_offers() {
       continue;
     }
     Seat& seat = seats_[offer.part];
-    SPEEDO_INFO("part {} of {} is merged by {}", offer.part, seats_.size(), offer.name);
+    SPEEDO_INFO("part {} of {} is merged by {}", offer.part + 1, seats_.size(), offer.name);
     if (seat.link && !seat.name.empty()) seat.link->dismiss(kPartTaken);
     // What was here ends before, with a checkpoint for its successor.
     seat.link = nullptr;
@@ -203,7 +203,7 @@ void PartSeats::tell_all(const PartOrder& order) {
 void PartSeats::tell_wait(std::span<const std::size_t> parts, Instant waited) const {
   for (const std::size_t part : parts) {
     if (seats_[part].name.empty()) continue;
-    SPEEDO_WARN("the merger of part {}, {}, has not answered for {} s or more", part,
+    SPEEDO_WARN("the merger of part {}, {}, has not answered for {} s or more", part + 1,
                 seats_[part].name,
                 std::chrono::duration_cast<std::chrono::seconds>(waited).count());
   }
