@@ -203,8 +203,10 @@ Result<void> PartMerger::open(const part_order::Open& order) {
   if (checkpoint) {
     SPEEDO_ASSIGN(start.histories, histories_in(*checkpoint));
     if (is_old) {
-      SPEEDO_INFO("part {}: solver histories of version {} beside weights of version {}",
-                  setup_.clip.part + 1, checkpoint->version.value, order.from.value);
+      SPEEDO_WARN(
+          "part {}: solver histories of version {} beside weights of version {}: training "
+          "goes on, but not to the bits that it would have had (--deterministic)",
+          setup_.clip.part + 1, checkpoint->version.value, order.from.value);
     }
   }
   MergerConfig config = setup_.config;
