@@ -241,7 +241,7 @@ TEST_CASE("Bad usage") {
   fails({"train"}, {"--solver"});
   fails({"train", "-solver"}, {"--solver"});
   fails({"train", "-solver", solver, "-snapshot", "a.solverstate", "-weights", "b.caffemodel"},
-        {"contradict"});
+        {"--snapshot", "--weights", "give one of them"});
   fails({"train", "-solver", solver, "-gpu", "64"}, {"--gpu", "63"});
   fails({"train", "-solver", solver, "--precision", "tf32"}, {"only GPUs"});
   fails({"train", "-solver", solver, "-sigint_effect", "dance"}, {"dance"});

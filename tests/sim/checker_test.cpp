@@ -237,7 +237,21 @@ TEST_CASE("the lineage notices a run that begins with a replaced master's weight
   merged.lineage.check_base(6, order, {0.0F, 0.0F});
   CHECK(merged.violations.first() == "");
   merged.lineage.check_base(6, order, {1.0F, 2.0F});
-  CHECK(merged.violations.first() == "run 8 begins with weights of version 2 of master 5");
+  SECTION("told when the next version is known") {
+    merged.lineage.entered_stage(6, Merger::Copy{Version{2}, {0.0F, 0.0F}, {}, ""});
+    CHECK(merged.violations.first() == "run 8 begins with weights of version 2 of master 5");
+  }
+  SECTION("not if that has the same values") {
+    merged.lineage.contributed(RunId{9}, {1.0F, 2.0F});
+    merged.job.contributions.front().run = RunId{9};
+    merged.shards = {1};
+    merged.lineage.merged({.term = 6,
+                           .job = merged.job,
+                           .result = merged.result,
+                           .now = merged.now,
+                           .shards = merged.shards});
+    CHECK(merged.violations.first() == "");
+  }
 }
 
 TEST_CASE("a server that is not the first knows of a master from when it writes there") {

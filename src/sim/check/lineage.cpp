@@ -126,6 +126,7 @@ void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& 
                        .histories = now.histories,
                        .session = now.state,
                        .shards = branch.log.size()};
+  settle_suspects(term, &now.weights);
   published_[{term, version.value}] = branch.state;
 }
 
@@ -153,6 +154,7 @@ void Lineage::take_in(Branch& branch, std::span<const std::uint64_t> shards) {
 void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards) {
   Branch& branch = branches_[term];
   if (knows(term, version)) return;
+  settle_suspects(term, nullptr);
   take_in(branch, shards);
   branch.unseen = 2;
   published_[{term, version.value}].shards = branch.log.size();
@@ -186,9 +188,9 @@ bool Lineage::knows(std::uint64_t term, Version version) const {
 
 // Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
 // worker of a master that was replaced unawares reads what its successor has published; nobody
-// reads what his predecessor had.
+// reads what his predecessor had, but newer weights may have the same values.
 void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
-                         const std::vector<float>& weights) const {
+                         const std::vector<float>& weights) {
   if (is_elastic(stages_[order.stage].kind)) return;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
@@ -199,9 +201,10 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
     }
     if (key.first < term) {
       if (state.weights != weights) continue;
-      return violations_.report(
-          Check::kOrders, fmt::format("run {} begins with weights of version {} of master {}",
-                                      order.run, key.second, key.first));
+      suspects_.push_back({term, weights,
+                           fmt::format("run {} begins with weights of version {} of master {}",
+                                       order.run, key.second, key.first)});
+      return;
     }
     const bool is_new = key.second >= order.version;
     if (is_new && state.weights.empty() && near(weights, state.reckoned)) return;
@@ -212,6 +215,16 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
         Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
                                     order.run, key.second, order.version));
   }
+}
+
+// The next version of the term is known, and its weights; null: they were not seen.
+void Lineage::settle_suspects(std::uint64_t term, const Values* weights) {
+  std::erase_if(suspects_, [&](const Suspect& each) {
+    if (each.term != term) return false;
+    const bool has_read_newer = weights == nullptr || each.weights == *weights;
+    if (!has_read_newer) violations_.report(Check::kOrders, each.message);
+    return true;
+  });
 }
 
 bool Lineage::is_finite(RunId run) const {

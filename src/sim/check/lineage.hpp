@@ -79,8 +79,7 @@ class Lineage {
 
   bool knows(std::uint64_t term, Version version) const;
   // A worker begins a run with these weights: of this version, or of a newer one.
-  void check_base(std::uint64_t term, const TrainMessage& order,
-                  const std::vector<float>& weights) const;
+  void check_base(std::uint64_t term, const TrainMessage& order, const std::vector<float>& weights);
   bool is_finite(RunId run) const;  // what was contributed
   bool is_merged(std::uint64_t term, std::uint64_t shard) const;
   // At the end: every shard below `fresh` was merged, or dropped, or is still open.
@@ -105,6 +104,13 @@ class Lineage {
     State state;
     int unseen = 0;  // versions, from the next on, whose weights are taken as they are
   };
+  // A run of the term that begins with an earlier master's weights, or with those of the next
+  // version.
+  struct Suspect {
+    std::uint64_t term;
+    Values weights;
+    std::string message;
+  };
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // term, version
   using Published = std::map<Key, State>;
 
@@ -126,6 +132,7 @@ class Lineage {
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
   void remember_reckoned(std::uint64_t term, Version version);
   void forget_taken_back(const PublishedMerge& merge);
+  void settle_suspects(std::uint64_t term, const Values* weights);
 
   const std::vector<UpdateSpec> stages_;
   const Values start_;
@@ -136,6 +143,7 @@ class Lineage {
   std::map<std::uint64_t, Values> contributions_;  // by run: unique in a job
   std::set<std::uint64_t> merged_runs_, lost_;
   Published published_;
+  std::vector<Suspect> suspects_;
   std::map<std::uint64_t, Branch> branches_;       // by term
 };
 
