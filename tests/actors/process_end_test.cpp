@@ -46,6 +46,7 @@ TEST_CASE("each side says in words how the other was lost") {
   Process& worker = cluster.start_worker(cluster.address());
   Process& other = cluster.start_worker(cluster.address());
   REQUIRE(cluster.counts_beyond(5));
+  REQUIRE(other.says("admitted by"));
   worker.signal(SIGKILL);
   REQUIRE(worker.wait());
   CHECK(master.says("its connection broke"));
