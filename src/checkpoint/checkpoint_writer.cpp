@@ -32,13 +32,14 @@ std::optional<std::filesystem::path> unnamed_part(const std::filesystem::path& f
   return *std::move(file);
 }
 
-std::set<std::filesystem::path> unnamed_parts(const std::vector<FoundRecord>& records,
-                                              CheckpointFiles& files) {
-  std::set<std::filesystem::path> found;
+// The names of such files, all in the folder of the records.
+std::set<std::string> unnamed_parts(const std::vector<FoundRecord>& records,
+                                    CheckpointFiles& files) {
+  std::set<std::string> found;
   for (const FoundRecord& each : records) {
     for (const auto* part : parts_of(each.record)) {
-      auto file = unnamed_part(each.path.parent_path(), each.record, *part, files);
-      if (file) found.insert(*std::move(file));
+      const auto file = unnamed_part(each.path.parent_path(), each.record, *part, files);
+      if (file) found.insert(file->filename().string());
     }
   }
   return found;
@@ -335,13 +336,13 @@ void CheckpointWriter::remove_unfinished(const std::vector<FoundRecord>& records
   const std::string head = stem.filename().string() + "_iter_";
   const auto listed = disk_.list(stem.has_parent_path() ? stem.parent_path() : ".");
   if (!listed) return;
-  const std::set<std::filesystem::path> named = unnamed_parts(records, disk_);
+  const std::set<std::string> named = unnamed_parts(records, disk_);
   std::map<std::string, std::vector<std::filesystem::path>> left;  // by the writers' suffixes
   std::set<std::string> at_work;
   for (const std::filesystem::path& file : *listed) {
     const std::string name = file.filename().string();
     const std::string suffix = new_suffix_in(name);
-    if (!name.starts_with(head) || suffix.empty() || named.contains(file)) continue;
+    if (!name.starts_with(head) || suffix.empty() || named.contains(name)) continue;
     left[suffix].push_back(file);
     if (disk_.may_be_held(file)) at_work.insert(suffix);
   }

@@ -211,6 +211,7 @@ void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
   options.session.training = training_of(saved.record);
   options.initial_session = saved.record.session();
   options.given_start.clear();
+  options.start_fault.reset();
   options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
   options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
   if (options.session.snapshot_workers) {
@@ -230,6 +231,7 @@ void go_on_from_instead(std::optional<SavedCheckpoint> saved, const MasterOption
   options.initial_state = before.initial_state;
   options.initial_states = before.initial_states;
   options.given_start = before.given_start;
+  options.start_fault = before.start_fault;
   if (saved) go_on_from(std::move(*saved), options);
 }
 

@@ -84,7 +84,8 @@ Result<void> ClusterRedis::take_end(const ChildEnd& end) {
   const auto server =
       std::ranges::find_if(servers_, [&](const Server& each) { return each.pid == end.pid; });
   server->pid = 0;
-  return plan_restart(*server, ended_with(end));
+  const std::string quote = end.signal == 0 ? last_line(server->place.command->output) : "";
+  return plan_restart(*server, ended_with(end) + (quote.empty() ? "" : ": " + quote));
 }
 
 // `what` has become of it.

@@ -271,8 +271,8 @@ void LocalCluster::handle_end(const ChildEnd& end) {
   handle_worker_end(worker, end);
 }
 
-// `kept`: whether a server that has ended is there again, or will be. Else the master still has the
-// weights.
+// `kept`: whether a server that has ended is there again, or will be. Else the master may still
+// have the weights.
 void LocalCluster::keep_redis(const Result<void>& kept) {
   if (kept || stopping_) return;
   failure_ = kept.error();

@@ -43,11 +43,8 @@ std::string first_weights(const ClusterFlags& flags, const caffe::SolverParamete
   return weights_of(solver);
 }
 
-Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
-                       MasterOptions& options) {
-  if (flags.start_iter) {
-    options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
-  }
+Result<void> read_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                        MasterOptions& options) {
   if (const std::string files = first_weights(flags, solver); !files.empty()) {
     // With --resume=auto it is said later whether this is what training begins with.
     if (flags.resume != kResumeNewest) SPEEDO_INFO("Finetuning from {}", files);
@@ -72,6 +69,18 @@ Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& 
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(saved.model));
     options.initial_state = std::make_shared<caffe::SolverState>(std::move(saved.state));
   }
+  return {};
+}
+
+// Beside --resume=auto the start may be gone when it is needed no more.
+Result<void> set_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
+                       MasterOptions& options) {
+  if (flags.start_iter) {
+    options.session.start_iteration = static_cast<std::uint64_t>(*flags.start_iter);
+  }
+  auto read = read_start(flags, solver, options);
+  if (read || flags.resume != kResumeNewest) return read;
+  options.start_fault = std::move(read).error();
   return {};
 }
 
@@ -441,6 +450,9 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
   };
   auto saved = newest_of_job(prefix, owner, training);
   if (saved) {
+    if (!options.given_start.empty()) {
+      SPEEDO_INFO("--resume=auto: going on with this training, not from {}", options.given_start);
+    }
     start_from(std::move(*saved), job);
   } else if (!training && job.drew_seed) {
     if (const auto seed = seed_of_snapshot(flags)) adopt_seed(*seed, job);

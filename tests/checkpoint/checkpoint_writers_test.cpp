@@ -172,8 +172,17 @@ TEST_CASE("What a killed master of another training has not finished goes an hou
   }
   const auto held = disk_files().hold(at_work);
   REQUIRE(held != nullptr);
+  const bool is_there = GENERATE(false, true);
+  CAPTURE(is_there);
+  const fs::path before = fs::current_path();
+  if (is_there) {
+    fs::current_path(masters.folder.path());
+    masters.solver.set_snapshot_prefix("net");
+  }
   CheckpointWriter next(masters.solver, "job", {}, disk_files());
-  REQUIRE(next.begin({1, 8}));
+  const auto begun = next.begin({1, 8});
+  fs::current_path(before);
+  REQUIRE(begun);
   CHECK_FALSE(fs::exists(killed));
   CHECK(fs::exists(fresh));
   CHECK(fs::exists(at_work));

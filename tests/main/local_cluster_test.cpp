@@ -310,9 +310,9 @@ TEST_CASE("A cluster that goes on names the one seed that it goes on with") {
 }
 
 TEST_CASE("Weights given beside --resume=auto begin a training that has no checkpoint") {
-  Context earlier;
-  REQUIRE(earlier.run({"speedo", "train", "-solver", earlier.write_solver()}).exit_code == 0);
   for (const bool is_state : {false, true}) {
+    Context earlier;
+    REQUIRE(earlier.run({"speedo", "train", "-solver", earlier.write_solver()}).exit_code == 0);
     ClusterPlace place;
     const std::string solver = place.write_solver("max_iter: 100");
     const std::string given =
@@ -328,8 +328,16 @@ TEST_CASE("Weights given beside --resume=auto begin a training that has no check
     CHECK(train_to("50").find("starting from " + given) != std::string::npos);
     const std::string resumed = train_to("60");
     CHECK(resumed.find("goes on from iteration 50") != std::string::npos);
-    CHECK(resumed.find("from " + given) == std::string::npos);
+    CHECK(resumed.find("not from " + given) != std::string::npos);
     CHECK(fs::exists(place.file("snap_iter_60.speedo")));
+    // It is needed no more, until the checkpoints are gone, too.
+    fs::remove(given);
+    CHECK(train_to("70").find("goes on from iteration 60") != std::string::npos);
+    const Outcome missing =
+        place.run({"speedo", "run", "--solver", solver, "--job", "of-none",
+                   is_state ? "--snapshot" : "--weights", given, "--resume=auto"});
+    CHECK(missing.exit_code == 65);
+    CHECK(missing.error_line().find(given) != std::string::npos);
   }
 }
 

@@ -127,11 +127,29 @@ class RandomParts {
       strikes_.deaths += 1;
     }
     if (mergers_[part] && random_.below(2) == 0) {
-      mergers_[part]->die_before_answer(1 + static_cast<int>(random_.below(2)));
-    } else if (random_.below(2) == 0) {
+      const int answer = 1 + static_cast<int>(random_.below(2));
+      if (is_kept(part)) mergers_[part]->die_before_answer(answer);
+    } else if (random_.below(2) == 0 && (!mergers_[part] || is_kept(part))) {
       strikes_.replaced += mergers_[part] ? 1 : 0;
       mergers_[part] = joined_.offer(part, config_);
     }
+  }
+
+  // The histories of a merger that goes are those of its last checkpoint, which may come after the
+  // weights: whether that is there, and on the next server, within a while.
+  bool is_kept(std::size_t part) {
+    if (config_.stages.front().kind == UpdateKind::kFullDelta || merges_ == 0) return true;
+    const auto has_it = [&](const std::string& key) {
+      const auto reader = joined_.store->read(key);
+      return reader && (*reader)->info().version == joined_.fixture->after(merges_).value;
+    };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    while (!has_it(part_key(part, checkpoint_key())) ||
+           (parts_ > 1 && !has_it(part_copy_key(part, parts_, checkpoint_key())))) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
   }
 
   void merge(std::uint64_t run, const std::vector<bool>& bad) {

@@ -149,6 +149,7 @@ TEST_CASE("a store that loses a contribution to every round ends training, with 
     round.master.trained(6, 1, round.master.trains.at(6).run);
   }
   CHECK(merge == kNonFiniteRunsMax);
+  CHECK(round.master.error->code == ErrorCode::kUnavailable);
   CHECK(round.master.error->message.find("lost by the store") != std::string::npos);
   CHECK(round.master.error->message.find("base_lr") == std::string::npos);
 }

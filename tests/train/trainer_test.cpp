@@ -320,6 +320,10 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
       REQUIRE(report);
       found.push_back(report->loss);
     }
+    // The store has lost what the last of them contributed.
+    const auto again = run(*trainer, TrainMessage{.run = 3, .first_step = shard + 2});
+    REQUIRE(again);
+    CHECK(again->loss == found.back());
     return found;
   };
   // 512 records in batches of 8: a quarter of the data are 16 batches. The orders' shard is

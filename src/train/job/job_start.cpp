@@ -253,6 +253,7 @@ Result<JobStart> newest(const MasterOptions& options, const MasterConfig& config
     if (passed_over || error.code == ErrorCode::kCorrupt) SPEEDO_TRY(store.check_places());
     if (error.code == ErrorCode::kCorrupt && !passed_over) return damaged_there(options, error);
     if (!passed_over) return error;
+    if (options.start_fault) return *options.start_fault;
     const std::string instead = start_without_store(options, has_files);
     if (error.code == ErrorCode::kNotFound) {
       SPEEDO_INFO("--resume=auto: the store has nothing of this job; {}", instead);

@@ -56,8 +56,10 @@ struct MasterOptions {
   std::shared_ptr<caffe::SolverState> initial_state;   // histories
   std::string initial_session;      // MasterSession::save() of a checkpoint file; empty: none
   SavedStates initial_states;       // of workers, of the same file
-  // The files of those that a new training begins with; empty: none, or a checkpoint's.
+  // The files of those that a new training begins with; empty: none, or a checkpoint's. Why they
+  // are not there, which is an error where they are needed.
   std::string given_start;
+  std::optional<Error> start_fault;
   // kStore: go on from the store, kNotFound if it has nothing. kNewest: from the store or, if they
   // are newer and of the same training or the store has nothing, from the initial_... above; from
   // the start if neither is there. Those of a given_start are a start.

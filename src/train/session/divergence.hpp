@@ -32,8 +32,8 @@ class Divergence {
     }
   }
   std::uint64_t in_row() const { return in_row_; }
-  // Not one of them was not finite.
-  bool is_by_store() const { return not_finite_ == 0; }
+  // Not all of them are what the store has lost, of which the weights know nothing.
+  bool is_suspected() const { return not_finite_ > 0; }
   bool is_certain() const {
     return not_finite_ >= max_ || in_row_ >= std::max<std::uint64_t>(max_, kNonFiniteRunsMax);
   }

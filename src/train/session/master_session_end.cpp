@@ -10,10 +10,9 @@
 namespace speedo {
 
 void MasterSession::Impl::start_due_jobs() {
-  const bool saves =
-      jobs_.start_due({iteration(), divergence_.in_row() == 0,
-                       ending_ ? ending_->last_test(iteration()) : std::nullopt},
-                      out_);
+  const bool saves = jobs_.start_due({iteration(), !divergence_.is_suspected(),
+                                      ending_ ? ending_->last_test(iteration()) : std::nullopt},
+                                     out_);
   if (saves && config_.snapshot_workers) ask_for_states();
 }
 
@@ -56,7 +55,7 @@ void MasterSession::Impl::handle(const master_event::SnapshotRequested& /*event*
   const char* remark = "";
   if (!has_news) {
     remark = ", but nothing was trained yet";
-  } else if (divergence_.in_row() > 0) {
+  } else if (divergence_.is_suspected()) {
     remark = "; it waits for a run with a finite loss";
   }
   out_.note(false, "a snapshot was asked for{}", remark);
@@ -101,21 +100,25 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
 
 void MasterSession::Impl::end_if_diverged() {
   if (!open() || !divergence_.is_certain()) return;
+  if (!divergence_.is_suspected()) return end_as_store_loses();
   const std::string runs = config_.non_finite_max == 1
                                ? "a run was not finite, and --on-nan says abort"
                                : fmt::format("training diverged: {} runs in a row without a finite "
                                              "loss and contribution",
                                              divergence_.in_row());
-  std::string reason =
+  const std::string reason =
       fmt::format("{}, at iteration {} ({}); lower base_lr, set clip_gradients or check the data",
                   runs, iteration(), fault_);
-  if (divergence_.is_by_store()) {
-    reason = fmt::format(
-        "the store has lost contributions {} times in a row, and nothing was merged in between, at "
-        "iteration {} ({}); see whether it restarts, fails over or evicts what it has",
-        divergence_.in_row(), iteration(), fault_);
-  }
   begin_end({reason, Error{ErrorCode::kNotFinite, reason}, false, false});
+}
+
+// The weights are sound.
+void MasterSession::Impl::end_as_store_loses() {
+  fail({ErrorCode::kUnavailable,
+        fmt::format("the store has lost contributions {} times in a row, and nothing was merged in "
+                    "between, at iteration {} ({}); see whether it restarts, fails over or evicts "
+                    "what it has",
+                    divergence_.in_row(), iteration(), fault_)});
 }
 
 // What trained so far is in memory, so a snapshot can still be written.
@@ -150,7 +153,7 @@ void MasterSession::Impl::begin_end(Ending::Plan plan) {
   lost_runs_.clear();
   jobs_.wish_snapshot(false);
   if (plan.error && plan.error->code == ErrorCode::kNotFinite) jobs_.cancel_snapshots();
-  if (plan.snapshot && divergence_.in_row() > 0) {
+  if (plan.snapshot && divergence_.is_suspected()) {
     out_.note(true,
               "{} run{} since iteration {} had no finite loss: its snapshot may be of a training "
               "that has diverged",

@@ -148,6 +148,7 @@ struct MasterSession::Impl {
   void finish_snapshot();
   void send_all_away();
   void end_if_diverged();
+  void end_as_store_loses();
   void fail(const Error& error);  // the store is gone
   void end_superseded(const Error& error);
   void begin_end(Ending::Plan plan);

@@ -110,6 +110,7 @@ void TrainerEngine::load(StateOfWorker& state) {
   }
   updates_held_ = state.head.updates_held();
   steps_done_ = state.head.steps_done();
+  last_order_.reset();
   contributed_.reset();
   diverged_ = false;
 }

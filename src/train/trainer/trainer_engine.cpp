@@ -216,6 +216,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   exchange_->abandon();  // what a run that failed has left
   has_missed_weights_ = false;
   codec_.begin_run(order.merged_run);
+  note_place(order);
   if (stage_ != order.stage) SPEEDO_TRY(enter_stage(order.stage));
   note_version(order);
   // What earlier incarnations have contributed from the same memory may still be merged until now.
@@ -377,6 +378,13 @@ std::function<Result<void>(const Bucket&)> TrainerEngine::need_weights(std::uint
 
 std::uint64_t TrainerEngine::batches_per_step() const {
   return static_cast<std::uint64_t>(std::max(solver_.iter_size(), 1));
+}
+
+// An order for the same place again is of a run that the store has lost: on the same data.
+void TrainerEngine::note_place(const TrainMessage& order) {
+  const bool is_again = last_order_ && last_order_->first_step == order.first_step;
+  if (is_again) steps_done_ = last_order_->steps_done;
+  last_order_ = {order.first_step, steps_done_};
 }
 
 // A worker with a shard of its own counts its own steps; otherwise the master deals out the stream.

@@ -54,6 +54,11 @@ class TrainerEngine {
   ~TrainerEngine();
 
  private:
+  // Where a worker with a shard of its own was in it when an order came.
+  struct OwnPlace {
+    std::uint64_t first_step, steps_done;
+  };
+
   TrainerEngine(Platform& platform, std::atomic<std::uint64_t>& progress)
       : platform_(platform), progress_(progress) {}
 
@@ -64,6 +69,7 @@ class TrainerEngine {
   Result<std::uint64_t> begin_update(const TrainMessage& order);
   void begin_steps(const TrainMessage& order);
   void mend_histories(const TrainMessage& order);
+  void note_place(const TrainMessage& order);
   BatchSpan batch_span(const TrainMessage& order) const;
   void note_version(const TrainMessage& order);
   void begin_contribution(const TrainMessage& order, std::uint64_t base);
@@ -126,6 +132,7 @@ class TrainerEngine {
   int rounds_ = 0;                   // orders in a row for the version after the base before
   std::optional<Instant> ended_at_;  // the run before this one, of this incarnation
   std::uint64_t steps_done_ = 0;
+  std::optional<OwnPlace> last_order_;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite
   bool weights_are_gone_ = false;             // while they were read
