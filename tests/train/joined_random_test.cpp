@@ -127,7 +127,7 @@ class RandomParts {
       strikes_.deaths += 1;
     }
     if (mergers_[part] && random_.below(2) == 0) {
-      const int answer = 1 + static_cast<int>(random_.below(2));
+      const int answer = 1 + static_cast<int>(random_.below(has_histories() ? 1 : 2));
       if (is_kept(part)) mergers_[part]->die_before_answer(answer);
     } else if (random_.below(2) == 0 && (!mergers_[part] || is_kept(part))) {
       strikes_.replaced += mergers_[part] ? 1 : 0;
@@ -135,10 +135,13 @@ class RandomParts {
     }
   }
 
-  // The histories of a merger that goes are those of its last checkpoint, which may come after the
-  // weights: whether that is there, and on the next server, within a while.
+  bool has_histories() const { return config_.stages.front().kind != UpdateKind::kFullDelta; }
+
+  // The histories of a merger that goes are those of its last checkpoint, which comes after the
+  // weights that its answer is about: whether that is there, and on the next server, within a
+  // while.
   bool is_kept(std::size_t part) {
-    if (config_.stages.front().kind == UpdateKind::kFullDelta || merges_ == 0) return true;
+    if (!has_histories() || merges_ == 0) return true;
     const auto has_it = [&](const std::string& key) {
       const auto reader = joined_.store->read(key);
       return reader && (*reader)->info().version == joined_.fixture->after(merges_).value;
