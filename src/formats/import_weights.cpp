@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "core/blob_proto.hpp"
+#include "core/net/net_filter.hpp"
 #include "formats/weight_names.hpp"
 
 namespace speedo {
@@ -51,8 +52,8 @@ Result<void> read_values(const SafetensorsFile& file, const StoredTensor& tensor
 }
 
 Result<void> read_blob(const SafetensorsFile& file, const StoredTensor& tensor,
-                       const caffe::LayerParameter& layer, caffe::BlobProto& blob) {
-  SPEEDO_ASSIGN(const Shape wanted, shape_of(blob));
+                       const caffe::LayerParameter& layer, const Shape& wanted,
+                       caffe::BlobProto& blob) {
   if (tensor.shape == wanted) return read_values(file, tensor, blob);
   return Error{ErrorCode::kMismatch,
                fmt::format("{}: tensor '{}' has the shape {}, layer '{}' ({}) needs {}",
@@ -91,10 +92,12 @@ struct Given {
   const caffe::BlobProto* blob;
 };
 
+bool have_equal_values(const caffe::BlobProto& one, const caffe::BlobProto& other) {
+  return std::equal(one.data().begin(), one.data().end(), other.data().begin(), other.data().end());
+}
+
 Result<void> check_equal(const SafetensorsFile& file, const Given& first, const Given& second) {
-  const auto& before = first.blob->data();
-  const auto& after = second.blob->data();
-  if (std::equal(before.begin(), before.end(), after.begin(), after.end())) return {};
+  if (have_equal_values(*first.blob, *second.blob)) return {};
   return Error{
       ErrorCode::kMismatch,
       fmt::format("{}: tensors '{}' and '{}' have different values, but are one parameter, "
@@ -102,7 +105,45 @@ Result<void> check_equal(const SafetensorsFile& file, const Given& first, const 
                   file.name(), first.tensor->name, second.tensor->name)};
 }
 
+bool is_of(std::string_view tensor, const std::string& layer) {
+  const std::string prefix = layer + ".";
+  return tensor.starts_with(prefix) && tensor.find('.', prefix.size()) == std::string_view::npos;
+}
+
+// Moves a layer's parameters from those that are left into `layer`, whose shapes may be known.
+// Returns the names of those that are not there.
+Result<std::vector<std::string>> take_all(const SafetensorsFile& file, int count,
+                                          const std::vector<Shape>* shapes, TensorsLeft& left,
+                                          caffe::LayerParameter& layer) {
+  for (int i = 0; i < count; ++i) layer.add_blobs();
+  std::vector<std::string> missing;
+  for (int i = 0; i < count; ++i) {
+    SPEEDO_ASSIGN(const StoredTensor* const tensor, take(layer, i, left));
+    if (tensor == nullptr) {
+      missing.push_back(weight_name(layer, i, count));
+      continue;
+    }
+    const Shape& wanted = shapes ? (*shapes)[static_cast<std::size_t>(i)] : tensor->shape;
+    SPEEDO_TRY(read_blob(file, *tensor, layer, wanted, *layer.mutable_blobs(i)));
+  }
+  return missing;
+}
+
 }  // namespace
+
+LayerShapes parameter_shapes(const Net& net) {
+  LayerShapes shapes;
+  for (const Net::LayerView& view : net.layers()) {
+    if (!view.expanded_from.empty()) continue;
+    // Of several of one name it is the one with parameters that has a file's.
+    std::vector<Shape>& known = shapes[view.layer->name()];
+    if (!known.empty()) continue;
+    for (const Tensor* const parameter : view.layer->parameters()) {
+      known.push_back(parameter->shape());
+    }
+  }
+  return shapes;
+}
 
 Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
   TensorsLeft left;
@@ -118,7 +159,8 @@ Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
     for (int i = 0; i < layer.blobs_size(); ++i) {
       SPEEDO_ASSIGN(const StoredTensor* const tensor, take(layer, i, left));
       if (tensor != nullptr) {
-        SPEEDO_TRY(read_blob(file, *tensor, layer, *layer.mutable_blobs(i)));
+        SPEEDO_ASSIGN(const Shape wanted, shape_of(layer.blobs(i)));
+        SPEEDO_TRY(read_blob(file, *tensor, layer, wanted, *layer.mutable_blobs(i)));
         const auto slot = slots.find({layer.name(), i});
         if (slot == slots.end()) continue;
         const Given now{tensor, &layer.blobs(i)};
@@ -137,7 +179,7 @@ Result<ImportGaps> import_weights(const SafetensorsFile& file, Net& net) {
 
 Result<std::vector<caffe::LayerParameter>> import_others(
     const SafetensorsFile& file, const std::vector<caffe::LayerParameter>& layers,
-    ImportGaps& gaps) {
+    const LayerShapes& shapes, ImportGaps& gaps) {
   TensorsLeft left;
   for (const StoredTensor& tensor : file.tensors()) {
     const bool is_left =
@@ -146,28 +188,62 @@ Result<std::vector<caffe::LayerParameter>> import_others(
   }
   std::vector<caffe::LayerParameter> read;
   for (const caffe::LayerParameter& layer : layers) {
-    const std::string prefix = layer.name() + ".";
-    const auto is_its = [&](const auto& each) {
-      return each.first.starts_with(prefix) &&
-             each.first.find('.', prefix.size()) == std::string::npos;
-    };
+    const auto there = std::count_if(left.begin(), left.end(), [&](const auto& each) {
+      return is_of(each.first, layer.name());
+    });
+    const auto known = shapes.find(layer.name());
+    const bool is_known = known != shapes.end();
+    const auto count = is_known ? static_cast<int>(known->second.size()) : static_cast<int>(there);
+    if (there == 0 || count == 0) continue;
     caffe::LayerParameter filled = layer;
     TensorsLeft rest = left;
-    const auto count = std::count_if(left.begin(), left.end(), is_its);
-    for (std::ptrdiff_t i = 0; i < count; ++i) filled.add_blobs();
-    bool is_whole = count > 0;
-    for (int i = 0; is_whole && i < filled.blobs_size(); ++i) {
-      SPEEDO_ASSIGN(const StoredTensor* const tensor, take(filled, i, rest));
-      is_whole = tensor != nullptr;
-      if (is_whole) SPEEDO_TRY(read_values(file, *tensor, *filled.mutable_blobs(i)));
+    SPEEDO_ASSIGN(const std::vector<std::string> missing,
+                  take_all(file, count, is_known ? &known->second : nullptr, rest, filled));
+    if (missing.empty()) {
+      read.push_back(std::move(filled));
+    } else if (is_known && rest.size() < left.size()) {
+      gaps.missing.insert(gaps.missing.end(), missing.begin(), missing.end());
+      for (const auto& [name, tensor] : left) {
+        if (!rest.contains(name)) gaps.partial.push_back(name);
+      }
+    } else {
+      continue;
     }
-    if (!is_whole) continue;
     left = std::move(rest);
-    read.push_back(std::move(filled));
   }
   gaps.surplus.clear();
   for (const auto& [name, tensor] : left) gaps.surplus.push_back(name);
   return read;
+}
+
+Result<void> check_shared(const caffe::NetParameter& net, const caffe::NetState& state,
+                          const caffe::NetParameter& model,
+                          const std::vector<std::string>& missing) {
+  caffe::NetParameter filtered = net;
+  caffe::NetState whole_state = state;
+  for (const std::string& stage : net.state().stage()) whole_state.add_stage(stage);
+  SPEEDO_TRY(filter_layers(whole_state, filtered));
+  std::map<std::string_view, const caffe::LayerParameter*> values;
+  for (const caffe::LayerParameter& layer : model.layer()) values.emplace(layer.name(), &layer);
+  std::map<std::string_view, std::pair<std::string, const caffe::BlobProto*>> first;
+  for (const caffe::LayerParameter& layer : filtered.layer()) {
+    const auto found = values.find(layer.name());
+    if (found == values.end()) continue;
+    const caffe::LayerParameter& stored = *found->second;
+    for (int i = 0; i < std::min(layer.param_size(), stored.blobs_size()); ++i) {
+      const std::string& shared = layer.param(i).name();
+      const std::string name = weight_name(stored, i, stored.blobs_size());
+      const bool is_missing = std::find(missing.begin(), missing.end(), name) != missing.end();
+      if (shared.empty() || is_missing) continue;
+      const auto& before = first.try_emplace(shared, name, &stored.blobs(i)).first->second;
+      if (have_equal_values(*before.second, stored.blobs(i))) continue;
+      return Error{ErrorCode::kMismatch,
+                   fmt::format("'{}' and '{}' have different values, but are one parameter, '{}', "
+                               "which layers of the net share",
+                               before.first, name, shared)};
+    }
+  }
+  return {};
 }
 
 }  // namespace speedo

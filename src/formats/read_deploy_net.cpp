@@ -65,14 +65,8 @@ Result<Shapes> given_shapes(const std::string& text, const std::vector<DeployInp
 
 // Adds what the data layers of the TEST net make.
 Result<void> add_shapes_of_data(const caffe::NetParameter& net, const DeployRequest& request,
-                                NetOptions options, Shapes& shapes) {
-  options.phase = Phase::kTest;
-  options.level = request.options.state.level();
-  options.stages.assign(request.options.state.stage().begin(), request.options.state.stage().end());
-  options.base = request.model.parent_path();
-  options.plan_only = true;
-  options.trains = false;
-  auto built = Net::create(net, options);
+                                const NetOptions& options, Shapes& shapes) {
+  auto built = plan_whole_net(net, Phase::kTest, request, options);
   if (!built) {
     Error error = std::move(built).error();
     error.message += "; with --shape the data need not be there";
@@ -118,6 +112,17 @@ Result<caffe::NetParameter> read_whole_net(const DeployRequest& request) {
     return error;
   }
   return net;
+}
+
+Result<std::unique_ptr<Net>> plan_whole_net(const caffe::NetParameter& net, Phase phase,
+                                            const DeployRequest& request, NetOptions options) {
+  options.phase = phase;
+  options.level = request.options.state.level();
+  options.stages.assign(request.options.state.stage().begin(), request.options.state.stage().end());
+  options.base = request.model.parent_path();
+  options.plan_only = true;
+  options.trains = false;
+  return Net::create(net, options);
 }
 
 Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,

@@ -29,6 +29,11 @@ Result<caffe::NetParameter> read_deploy_net(const DeployRequest& request,
 // The prototxt's net as it is there, in the newest form, of both phases. Error: kConfig.
 Result<caffe::NetParameter> read_whole_net(const DeployRequest& request);
 
+// The whole net in a phase, in the request's level and stages, with nothing allocated. Opens its
+// data. Errors: those of Net::create().
+Result<std::unique_ptr<Net>> plan_whole_net(const caffe::NetParameter& net, Phase phase,
+                                            const DeployRequest& request, NetOptions options);
+
 // Builds it in the TEST phase, to be given weights, after a look at the memory that it takes.
 // Errors: kConfig, also if that is more than there is; kFull.
 Result<std::unique_ptr<Net>> build_deploy_net(const caffe::NetParameter& deployed,

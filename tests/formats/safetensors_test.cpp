@@ -7,6 +7,7 @@
 #include <speedo/base/random.hpp>
 
 #include "core/net_support.hpp"
+#include "core/prototxt.hpp"
 #include "formats/import_weights.hpp"
 #include "formats/weight_names.hpp"
 #include "support/random_seed.hpp"
@@ -242,6 +243,102 @@ TEST_CASE("layers that share a parameter have one value for it in a file, or it 
   CHECK(refused.error().code == ErrorCode::kMismatch);
   CHECK(refused.error().message.find("tensors 'a.weight' and 's.weight' have different values") !=
         std::string::npos);
+}
+
+constexpr const char* kTwoPhases = R"(
+  layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }
+  layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip" param { name: "w" }
+          inner_product_param { num_output: 2 weight_filler { type: "uniform" min: 0.1 } } }
+  layer { name: "aux" type: "InnerProduct" bottom: "x" top: "aux" include { phase: TRAIN }
+          param { name: "w" } inner_product_param { num_output: 2 } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "aux" bottom: "ip" top: "loss"
+          include { phase: TRAIN } })";
+
+// What a file with tensors of one value each is read as, for the layers of training alone.
+struct Others {
+  ImportGaps gaps;
+  Result<std::vector<caffe::LayerParameter>> layers;
+};
+
+Others read_others(const std::vector<std::pair<std::string, std::vector<int>>>& tensors) {
+  Folder folder;
+  caffe::NetParameter model;
+  for (const auto& [layer, extents] : tensors) {
+    if (model.layer_size() == 0 || model.layer(model.layer_size() - 1).name() != layer) {
+      model.add_layer()->set_name(layer);
+    }
+    caffe::BlobProto& blob = *model.mutable_layer(model.layer_size() - 1)->add_blobs();
+    int count = 1;
+    for (const int extent : extents) {
+      blob.mutable_shape()->add_dim(extent);
+      count *= extent;
+    }
+    for (int i = 0; i < count; ++i) blob.add_data(1.0F);
+  }
+  REQUIRE(write_safetensors(folder.path(), model, {}));
+  const auto file = SafetensorsFile::open(folder.path());
+  REQUIRE(file.has_value());
+  const auto net = make_net(kTwoPhases, net_options(Phase::kTrain));
+  std::vector<caffe::LayerParameter> layers(2);
+  layers[0].set_name("aux");
+  layers[0].set_type("InnerProduct");
+  layers[1].set_name("loss");
+  layers[1].set_type("EuclideanLoss");
+  ImportGaps gaps;
+  for (const StoredTensor& tensor : file->tensors()) gaps.surplus.push_back(tensor.name);
+  auto read = import_others(*file, layers, parameter_shapes(*net), gaps);
+  return {gaps, std::move(read)};
+}
+
+TEST_CASE("layers of training alone are read whole, in the shapes that training has them in") {
+  using Names = std::vector<std::string>;
+  const Others whole = read_others({{"aux", {2, 3}}, {"aux", {2}}});
+  REQUIRE(whole.layers.has_value());
+  REQUIRE(whole.layers->size() == 1);
+  CHECK(whole.layers->front().blobs_size() == 2);
+  CHECK(whole.gaps.surplus.empty());
+
+  const Others part = read_others({{"aux", {2, 3}}});
+  REQUIRE(part.layers.has_value());
+  CHECK(part.layers->empty());
+  CHECK(part.gaps.missing == Names{"aux.bias"});
+  CHECK(part.gaps.partial == Names{"aux.0"});
+
+  const Others more = read_others({{"aux", {2, 3}}, {"aux", {2}}, {"aux", {2}}});
+  REQUIRE(more.layers.has_value());
+  CHECK(more.layers->size() == 1);
+  CHECK(more.gaps.surplus == Names{"aux.2"});
+
+  const Others other = read_others({{"aux", {3, 2}}, {"aux", {2}}});
+  REQUIRE_FALSE(other.layers.has_value());
+  CHECK(other.layers.error().code == ErrorCode::kMismatch);
+  CHECK(other.layers.error().message.find("needs 2 3 (6)") != std::string::npos);
+
+  const Others none = read_others({{"loss", {1}}});
+  REQUIRE(none.layers.has_value());
+  CHECK(none.layers->empty());
+  CHECK(none.gaps.surplus == Names{"loss.0"});
+}
+
+TEST_CASE("layers of one phase that share a parameter have one value for it") {
+  const auto net = make_net(kTwoPhases, net_options(Phase::kTrain));
+  const caffe::NetParameter whole = *parse_net_prototxt(kTwoPhases, "net");
+  caffe::NetState state;
+  state.set_phase(caffe::TRAIN);
+  caffe::NetParameter model;
+  net->to_proto(model, false);
+  CHECK(check_shared(whole, state, model, {}));
+  for (caffe::LayerParameter& layer : *model.mutable_layer()) {
+    if (layer.name() == "ip") layer.mutable_blobs(0)->set_data(0, 9.0F);
+  }
+  const auto refused = check_shared(whole, state, model, {});
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == ErrorCode::kMismatch);
+  CHECK(refused.error().message.find("'ip.weight' and 'aux.weight' have different values") !=
+        std::string::npos);
+  CHECK(check_shared(whole, state, model, {"ip.weight"}));
+  state.set_phase(caffe::TEST);
+  CHECK(check_shared(whole, state, model, {}));
 }
 
 TEST_CASE("no memory is taken for what a damaged model claims") {

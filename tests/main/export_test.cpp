@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "core/blob_proto.hpp"
 #include "core/prototxt.hpp"
 #include "core/weight_file.hpp"
 #include "data/model_files.hpp"
@@ -139,6 +140,49 @@ TEST_CASE("export and import: weights of layers that are for training alone are 
     CHECK(values_in("back.caffemodel", name).size() > 10);
     CHECK(values_in("back.caffemodel", name) == values_in("snap_iter_2.caffemodel", name));
   }
+}
+
+TEST_CASE("import: what training would refuse of its own layers is not taken") {
+  Context place;
+  place.write_solver("max_iter: 2");
+  place.write("net.prototxt", place.read("net.prototxt") + R"(
+      layer { name: "aux" type: "InnerProduct" bottom: "ip1" top: "aux" include { phase: TRAIN }
+              param { name: "w" } inner_product_param { num_output: 4 } }
+      layer { name: "twin" type: "InnerProduct" bottom: "ip1" top: "twin" param { name: "w" }
+              inner_product_param { num_output: 4 } }
+      layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label"
+              top: "aux_loss" include { phase: TRAIN } })");
+  REQUIRE(place.run({"speedo", "train", "-solver", place.file("solver.prototxt")}).exit_code == 0);
+  // Imports what was trained, after `change` was done to its layer.
+  const auto import = [&](const std::string& name, auto change) {
+    auto model = read_caffemodel(place.file("snap_iter_2.caffemodel"));
+    REQUIRE(model);
+    for (caffe::LayerParameter& layer : *model->mutable_layer()) {
+      if (layer.name() == name) change(layer);
+    }
+    REQUIRE(write_safetensors(place.file("changed.safetensors"), *model, {}));
+    return place.run({"speedo", "import", "--model", place.file("net.prototxt"), "--weights",
+                      place.file("changed.safetensors"), "--output", place.file("out.caffemodel")});
+  };
+  const auto refused = [&](const Outcome& outcome, const std::string& why) {
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == 78);
+    CHECK(outcome.error_line().find(why) != std::string::npos);
+    CHECK_FALSE(fs::exists(place.file("out.caffemodel")));
+  };
+  using Layer = caffe::LayerParameter;
+  refused(import("twin", [](Layer& layer) { layer.mutable_blobs(0)->set_data(0, 9.0F); }),
+          "are one parameter, 'w'");
+  refused(import("aux", [](Layer& layer) { layer.mutable_blobs()->RemoveLast(); }),
+          "it lacks aux.bias; without the rest of their layers it cannot take aux.weight");
+  refused(import("aux", [](Layer& layer) { *layer.add_blobs() = layer.blobs(1); }),
+          "the net has no aux.2");
+  refused(
+      import("aux_loss", [](Layer& layer) { set_shape_and_data(Shape{1}, *layer.add_blobs()); }),
+      "the net has no aux_loss.0");
+  const Outcome whole = import("aux", [](Layer&) {});
+  INFO(whole.errors);
+  CHECK(whole.exit_code == 0);
 }
 
 TEST_CASE("import: what does not fit is named, and nothing is written") {

@@ -163,8 +163,9 @@ constexpr std::string_view kExportNotes =
 constexpr std::string_view kImportNotes =
     "Tensors are taken by name: LAYER.weight, LAYER.bias and the like, as export writes them, or\n"
     "LAYER.0, LAYER.1; as F32, F16, BF16 or F64. Each parameter of the net must be there in its\n"
-    "shape, with one value if layers share it. Those of layers that are for training alone may be\n"
-    "there, and are taken as they are; nothing else may.\n\n"
+    "shape, with one value if layers share it. Those of a layer for training alone may be there\n"
+    "if all that it has are, in its shapes, which are checked where the net's data are there;\n"
+    "nothing else may.\n\n"
     "Example:\n"
     "  speedo import --model deploy.prototxt --weights net.safetensors --output net.caffemodel";
 

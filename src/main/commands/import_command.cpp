@@ -60,6 +60,9 @@ Result<void> judge(const ImportGaps& gaps, const ImportFlags& flags) {
   if (!gaps.surplus.empty()) {
     what += (what.empty() ? "the net has no " : "; the net has no ") + listed(gaps.surplus);
   }
+  if (!gaps.partial.empty()) {
+    what += "; without the rest of their layers it cannot take " + listed(gaps.partial);
+  }
   if (what.empty()) return {};
   if (flags.partial) {
     SPEEDO_WARN("{}: {}", flags.weights, what);
@@ -67,6 +70,57 @@ Result<void> judge(const ImportGaps& gaps, const ImportFlags& flags) {
   }
   return Error{ErrorCode::kMismatch,
                fmt::format("{}: {}; --partial takes what is there", flags.weights, what)};
+}
+
+// Nothing of a phase whose data are not there.
+LayerShapes shapes_in_phases(const caffe::NetParameter& whole, const ImportFlags& flags,
+                             const NetOptions& options) {
+  LayerShapes shapes;
+  for (const Phase phase : {Phase::kTrain, Phase::kTest}) {
+    const auto planned = plan_whole_net(whole, phase, flags.request, options);
+    if (planned) shapes.merge(parameter_shapes(**planned));
+  }
+  return shapes;
+}
+
+Result<void> check_shared_in_phases(const caffe::NetParameter& whole,
+                                    const caffe::NetParameter& model, const ImportFlags& flags,
+                                    const ImportGaps& gaps) {
+  for (const caffe::Phase phase : {caffe::TRAIN, caffe::TEST}) {
+    caffe::NetState state = flags.request.options.state;
+    state.set_phase(phase);
+    const auto checked = check_shared(whole, state, model, gaps.missing);
+    if (!checked) {
+      return Error{checked.error().code, flags.weights + ": " + checked.error().message};
+    }
+  }
+  return {};
+}
+
+// The net with what the file has, also for layers that the deployed net has not.
+Result<caffe::NetParameter> model_with_weights(const SafetensorsFile& file,
+                                               const ImportFlags& flags,
+                                               const caffe::NetParameter& deployed,
+                                               const NetOptions& options) {
+  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_deploy_net(deployed, options));
+  SPEEDO_ASSIGN(ImportGaps gaps, import_weights(file, *net));
+  const bool has_none = gaps.missing.size() == net->layout().slots().size();
+  SPEEDO_ASSIGN(const caffe::NetParameter whole, read_whole_net(flags.request));
+  LayerShapes shapes;
+  if (!gaps.surplus.empty()) shapes = shapes_in_phases(whole, flags, options);
+  SPEEDO_ASSIGN(std::vector<caffe::LayerParameter> others,
+                import_others(file, layers_left_out(whole, deployed), shapes, gaps));
+  SPEEDO_TRY(judge(gaps, flags));
+  if (has_none) {
+    return Error{ErrorCode::kMismatch,
+                 fmt::format("{}: none of its tensors is a parameter of the net", flags.weights)};
+  }
+  caffe::NetParameter weights;
+  net->to_proto(weights, false);
+  caffe::NetParameter model = with_weights(deployed, weights);
+  for (caffe::LayerParameter& layer : others) *model.add_layer() = std::move(layer);
+  SPEEDO_TRY(check_shared_in_phases(whole, model, flags, gaps));
+  return model;
 }
 
 }  // namespace
@@ -87,20 +141,8 @@ Result<int> import_command(const CommandLine& line) {
   options.feeds = feeds.get();
   options.base = flags.request.model.parent_path();
   SPEEDO_ASSIGN(const caffe::NetParameter deployed, read_deploy_net(flags.request, options));
-  SPEEDO_ASSIGN(const std::unique_ptr<Net> net, build_deploy_net(deployed, options));
-  SPEEDO_ASSIGN(ImportGaps gaps, import_weights(file, *net));
-  SPEEDO_ASSIGN(const caffe::NetParameter whole, read_whole_net(flags.request));
-  SPEEDO_ASSIGN(std::vector<caffe::LayerParameter> others,
-                import_others(file, layers_left_out(whole, deployed), gaps));
-  SPEEDO_TRY(judge(gaps, flags));
-  if (gaps.missing.size() == net->layout().slots().size()) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("{}: none of its tensors is a parameter of the net", flags.weights)};
-  }
-  caffe::NetParameter weights;
-  net->to_proto(weights, false);
-  caffe::NetParameter model = with_weights(deployed, weights);
-  for (caffe::LayerParameter& layer : others) *model.add_layer() = std::move(layer);
+  SPEEDO_ASSIGN(const caffe::NetParameter model,
+                model_with_weights(file, flags, deployed, options));
   const bool as_hdf5 = flags.output.ends_with(".h5");
   SPEEDO_TRY(
       write_model(flags.output, model,
