@@ -96,11 +96,38 @@ flags_of_the_user_count() {
   gives --bind 0.0.0.0 -- --bind 0.0.0.0 --workers 2 "$token" "$redis"
   gives -host=n1 -- -host=n1 --workers 2 "$token" "$redis"
   gives --resume=a.speedo -- --resume=a.speedo --workers 2 "$here" "$token" "$redis"
+  rm "$work/speedo-79.begun"  # Of the jobs before, which began and failed.
   export SLURM_RESTART_COUNT=1
+  gives --resume=a.speedo -- --resume=a.speedo --workers 2 "$here" "$token" "$redis"
+  gives --weights a -- --weights a --workers 2 "$here" "$token" "$redis"
+  touch "$work/speedo-79.begun"
   gives --weights a -- --weights a --resume=auto --workers 2 "$here" "$token" "$redis"
   gives --resume=auto --sync -- --sync --resume=auto --workers 2 "$here" "$token" "$redis"
   gives --resume=a.speedo -- --resume=auto --workers 2 "$here" "$token" "$redis"
   unset SLURM_RESTART_COUNT
+  rm "$work/speedo-79.begun"
+}
+
+# begins COMMAND: a master that writes its address, and then does so.
+begins() {
+  echo "echo 'speedo://127.0.0.1:1' >\"\${!#}\"; $1" | stub speedo-master
+  job
+}
+
+# What is queued again has begun if its master had; what has reached its end, has not.
+begun_is_noted() {
+  local noted=$work/speedo-79.begun
+  begins "exit 69"
+  [ "$code" = 69 ] || fail "the job whose master failed ended with $code"
+  [ -e "$noted" ] || fail "the job whose master failed had not begun"
+  begins "kill -USR1 \$PPID; exit 0"
+  [ -e "$work/queued" ] || fail "the job that begins without time is not queued again"
+  [ -e "$noted" ] || fail "the job that is queued again had not begun"
+  begins "kill -TERM \$PPID; exit 0"
+  [ -e "$noted" ] || fail "the job that is stopped, perhaps to be queued again, had not begun"
+  begins "exit 0"
+  [ "$code" = 0 ] || fail "the job ended with $code"
+  [ ! -e "$noted" ] || fail "the job that is over is noted"
 }
 
 # early SIGNAL: comes when there is no master, which is not started then.
@@ -119,11 +146,13 @@ early_signals_count() {
   early USR1
   [ "$code" = 0 ] || fail "the job without time ended with $code"
   [ -e "$work/queued" ] || fail "the job without time is not queued again"
+  [ ! -e "$work/speedo-79.begun" ] || fail "the job without a master has begun"
 }
 
 ends_with 65 65
 ends_with 69 0
 rm "$work/bin/speedo-master"
 flags_of_the_user_count
+begun_is_noted
 early_signals_count
 echo "Slurm: flags of the user count, early signals too; a job whose workers have all ended ends"
