@@ -103,6 +103,9 @@ flags_of_the_user_count() {
   touch "$work/speedo-79.begun"
   gives --weights a -- --weights a --resume=auto --workers 2 "$here" "$token" "$redis"
   gives --resume=auto --sync -- --sync --resume=auto --workers 2 "$here" "$token" "$redis"
+  gives --start-iter 5 --sync -- --sync --resume=auto --workers 2 "$here" "$token" "$redis"
+  gives -startIter=5 --sync -- --sync --resume=auto --workers 2 "$here" "$token" "$redis"
+  gives --weights a --start-iter 5 -- --weights a --start-iter 5 --resume=auto --workers 2 "$here" "$token" "$redis"
   gives --resume=a.speedo -- --resume=auto --workers 2 "$here" "$token" "$redis"
   unset SLURM_RESTART_COUNT
   rm "$work/speedo-79.begun"
