@@ -61,12 +61,29 @@ job() {
   [ -z "$(ls "$work/tmp")" ] || fail "temporary files are left"
 }
 
-# ends_with CODE LAST: workers end with LAST each, and so the job with CODE. Nothing is left running then.
+# ends_with CODE LAST FLAG...: workers end with LAST each, and so the job with CODE. Nothing is left running then.
 ends_with() {
-  echo "exit $2" | stub speedo-worker
-  job --sync
+  echo "printenv SPEEDO_REDIS_PASSWORD; exit $2" | stub speedo-worker
+  job --sync "${@:3}"
   [ "$code" = "$1" ] || fail "the job ended with $code, not $1"
   grep -q "all workers have ended (srun: exit code $2; see worker-N.log)" "$work/job.out" || fail "nothing is said"
+}
+
+# Of the Redis that the script starts, whatever the user has for another one.
+passwords_count() {
+  local own='it"s \own' export_of_user
+  for export_of_user in SPEEDO_REDIS_PASSWORD=other "SPEEDO_REDIS_PASSWORD_FILE=$work/other" \
+    SPEEDO_REDIS_USERNAME=other; do
+    export "${export_of_user?}"
+    ends_with 65 65
+    unset "${export_of_user%%=*}"
+  done
+  (umask 077 && echo "$own" >"$work/password")
+  ends_with 65 65 --redis-password-file password
+  [ "$(<"$work/worker-0.log")" = "$own" ] || fail "workers have another password than the file's"
+  echo >"$work/password"
+  job --redis-password-file password
+  grep -q "no password can be read" "$work/job.out" || fail "Redis is started without a password"
 }
 
 # gives FLAG... -- ADDED...: the master gets the flags of the user and those, with `ANY` for a value that is
@@ -154,6 +171,7 @@ early_signals_count() {
 
 ends_with 65 65
 ends_with 69 0
+passwords_count
 rm "$work/bin/speedo-master"
 flags_of_the_user_count
 begun_is_noted
