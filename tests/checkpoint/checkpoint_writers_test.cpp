@@ -86,6 +86,13 @@ struct Masters {
     state.add_history()->add_data(value);
     return writer.write({iteration, net, state, session.SerializeAsString(), Digest{1, 2}});
   }
+  // Of iteration 10; its record.
+  record::CheckpointFile write_first() const {
+    REQUIRE(write(*earlier, 5, 10, 1.0F));
+    auto record = read_record(record_path((folder / "net").string(), 10));
+    REQUIRE(record);
+    return *std::move(record);
+  }
   bool has_unfinished() const {
     for (const auto& entry : fs::directory_iterator(folder.path())) {
       if (entry.path().filename().string().find(".new-") != std::string::npos) return true;
@@ -131,16 +138,14 @@ TEST_CASE("A master that stands still in a checkpoint never mixes its files with
 
 TEST_CASE("What a killed master has not finished goes, or gets its name, when another begins") {
   Masters masters;
-  REQUIRE(Masters::write(*masters.earlier, 5, 10, 1.0F));
-  const auto record = read_record(record_path((masters.folder / "net").string(), 10));
-  REQUIRE(record);
+  const record::CheckpointFile record = masters.write_first();
   const fs::path model = masters.folder / "net_iter_10.caffemodel";
-  const fs::path unfinished = masters.folder / ("net_iter_20.caffemodel" + new_suffix(*record));
-  const fs::path fresh = masters.folder / ("net_iter_30.caffemodel" + new_suffix(*record));
+  const fs::path unfinished = masters.folder / ("net_iter_20.caffemodel" + new_suffix(record));
+  const fs::path fresh = masters.folder / ("net_iter_30.caffemodel" + new_suffix(record));
   fs::copy_file(model, unfinished);
   fs::copy_file(model, fresh);
   fs::last_write_time(unfinished, fs::file_time_type::clock::now() - std::chrono::hours(2));
-  fs::rename(model, model.string() + new_suffix(*record));
+  fs::rename(model, model.string() + new_suffix(record));
   {
     const auto held = disk_files().hold(fresh);
     REQUIRE(held != nullptr);
@@ -155,11 +160,9 @@ TEST_CASE("What a killed master has not finished goes, or gets its name, when an
 
 TEST_CASE("What a killed master of another training has not finished goes an hour later") {
   Masters masters;
-  REQUIRE(Masters::write(*masters.earlier, 5, 10, 1.0F));
-  const auto record = read_record(record_path((masters.folder / "net").string(), 10));
-  REQUIRE(record);
+  const record::CheckpointFile record = masters.write_first();
   const fs::path model = masters.folder / "net_iter_10.caffemodel";
-  const fs::path named = model.string() + new_suffix(*record);
+  const fs::path named = model.string() + new_suffix(record);
   const auto other = [&](const std::string& end) { return masters.folder / ("net_iter_" + end); };
   const fs::path killed = other("20.caffemodel.new-0000000000000009-5");
   const fs::path fresh = other("20.caffemodel.new-0000000000000009-6");

@@ -130,6 +130,14 @@ class Job {
   int logs_ = 0;
 };
 
+void run_through(Job& whole) {
+  Process& master = whole.start_master(false);
+  whole.start_workers();
+  const auto code = master.wait(std::chrono::seconds{120});
+  INFO("undisturbed: " << master.errors());
+  REQUIRE(code == 0);
+}
+
 }  // namespace
 
 TEST_CASE("a deterministic job whose master is killed has the bits of one that ran through: "
@@ -141,11 +149,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
     const bool in_memory = rule == "gradient";
     const std::uint64_t iterations = in_memory ? kIterationsInMemory : kIterations;
     Job whole(rule == "replicated" ? "gradient" : rule, iterations, !in_memory);
-    Process& alone = whole.start_master(false);
-    whole.start_workers();
-    const auto code = alone.wait(std::chrono::seconds{120});
-    INFO("undisturbed: " << alone.errors());
-    REQUIRE(code == 0);
+    run_through(whole);
     REQUIRE_FALSE(whole.snapshot(".caffemodel").empty());
     for (const int round : test::rounds(1)) {
       Random random = Random::derive(test::seed(), {5, static_cast<std::uint64_t>(round)});
@@ -173,11 +177,7 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
 TEST_CASE("a deterministic job whose store is emptied has the bits of one that ran through") {
   const std::string rule = test::seed() % 2 == 0 ? "gradient" : "average";
   Job whole(rule, kIterations, false);
-  Process& alone = whole.start_master(false);
-  whole.start_workers();
-  const auto code = alone.wait(std::chrono::seconds{120});
-  INFO("undisturbed: " << alone.errors());
-  REQUIRE(code == 0);
+  run_through(whole);
   Random random = Random::derive(test::seed(), {8});
   CAPTURE(test::seed(), rule);
   Job job(rule, kIterations, false);
@@ -207,11 +207,7 @@ TEST_CASE("what workers have alone, momentum and elastic weights, goes on with -
   constexpr std::uint64_t kMerges = 400;
   const std::string rule = GENERATE("states", "elastic");
   Job whole(rule, kMerges, false);
-  Process& alone = whole.start_master(false);
-  whole.start_workers();
-  const auto code = alone.wait(std::chrono::seconds{120});
-  INFO("undisturbed: " << alone.errors());
-  REQUIRE(code == 0);
+  run_through(whole);
   Random random = Random::derive(test::seed(), {6});
   CAPTURE(test::seed(), rule);
   Job job(rule, kMerges, false);
