@@ -19,6 +19,11 @@ bool somebody_ended() {
   return ::waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT) == 0 && found.si_pid != 0;
 }
 
+// A script that ends once `sign` is there.
+std::string until(const std::string& sign) {
+  return "while [ ! -e '" + sign + "' ]; do sleep 0.01; done; exit 3";
+}
+
 RedisPlace place_of(const std::string& script, std::function<bool()> answers) {
   RedisPlace place;
   place.command.emplace();
@@ -40,9 +45,8 @@ TEST_CASE("A redis-server that ends while the next one starts ends the cluster")
       *ended = somebody_ended();
       return false;
     };
-    return std::vector<RedisPlace>{
-        place_of("while [ ! -e '" + sign + "' ]; do sleep 0.01; done; exit 3", [] { return true; }),
-        place_of("sleep 1000", ends)};
+    return std::vector<RedisPlace>{place_of(until(sign), [] { return true; }),
+                                   place_of("sleep 1000", ends)};
   };
   const auto ended = run_local_cluster(options);
   REQUIRE_FALSE(ended);
@@ -53,10 +57,12 @@ TEST_CASE("A redis-server that ends while the next one starts ends the cluster")
 TEST_CASE("A redis-server that dies is started again, and again only so often") {
   const TempDir temporary;
   std::filesystem::create_directory(temporary / "cluster");
+  const std::string sign = temporary / "end";
   Children children(Guardian::create(temporary / "cluster").value());
   ClusterRedis redis(children);
-  REQUIRE(redis.start({place_of("sleep 1000", [] { return true; }),
-                       place_of("read nothing; exit 3", [] { return true; })}));
+  REQUIRE(redis.start({place_of("sleep 1000", [] { return true; }), place_of(until(sign), [&sign] {
+                         return bool(std::ofstream(sign).put('x'));
+                       })}));
   CHECK(redis.uris() == "unix:///none,unix:///none");
   int ends = 0;
   Result<void> kept;
