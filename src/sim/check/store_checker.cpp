@@ -68,10 +68,11 @@ void StoreChecker::done(const KvOperation& operation) {
   if (keeps_up(now->iteration, last_.iteration)) went_back_to_.reset();
 }
 
+// What a master puts that is no longer the newest takes no effect.
 void StoreChecker::unanswered(const KvOperation& operation) {
   const bool sets = operation.kind == KvOperation::Kind::kSet;
   if (sets && operation.key == weights_manifest_ && operation.master) {
-    unsure_ = operation.master->term;
+    unsure_ = std::max(unsure_, std::optional(operation.master->term));
   }
 }
 
@@ -114,8 +115,11 @@ void StoreChecker::judge(const Seen& now) {
   const bool may_put_back = unsure_ == now.term || !was_known;
   const bool puts_back = may_put_back && now.version + 1 == last_.version;
   if (now.term == last_.term && !puts_back) {
-    violations_.expect(Check::kPublication, now.version > last_.version,
-                       "published versions go back");
+    if (now.version <= last_.version) {
+      violations_.report(Check::kPublication,
+                         fmt::format("published versions of term {} go back from {} to {}",
+                                     now.term, last_.version, now.version));
+    }
     violations_.expect(Check::kPublication, now.iteration >= last_.iteration,
                        "iterations go back within one master");
   } else if (now.term != last_.term && !forgot) {
