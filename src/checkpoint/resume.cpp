@@ -33,30 +33,44 @@ auto read_part(const FoundRecord& found, const record::CheckpointFile::Part& par
   return now && *now != path ? read(*now) : std::move(content);
 }
 
-// Each is looked at now, and read when it is wanted.
-Result<SavedStates> find_states(const FoundRecord& found, CheckpointFiles& files) {
+// Each is looked at now, and read when it is wanted. One that is damaged or gone is left out: what
+// the checkpoint has of weights is whole without it.
+SavedStates find_states(const FoundRecord& found, CheckpointFiles& files) {
+  std::vector<record::CheckpointFile::Part> parts;
   for (const record::CheckpointFile::Part& part : found.record.worker()) {
-    SPEEDO_TRY(find_part(found.path.parent_path(), found.record, part, files));
+    auto there = find_part(found.path.parent_path(), found.record, part, files);
+    if (there) {
+      parts.push_back(part);
+      continue;
+    }
+    SPEEDO_WARN(
+        "checkpoint '{}' is taken without the state of a worker: {}; --resume=FILE.speedo "
+        "takes an earlier one",
+        found.path.string(), there.error().message);
   }
   const TrainingId training = training_of(found.record);
   const std::uint64_t iteration = found.record.iteration();
-  const auto count = static_cast<std::size_t>(found.record.worker_size());
-  return SavedStates{count, [found, training, iteration,
-                             &files](std::size_t k) -> Result<StateOfWorker> {
-    const record::CheckpointFile::Part& part = found.record.worker(static_cast<int>(k));
-    const std::string name = (found.path.parent_path() / part.name()).string();
-    SPEEDO_ASSIGN(const std::string bytes, read_part(found, part, files, [&](const fs::path& file) {
-                    return files.read(file, kStateBytesMax);
-                  }));
-    SPEEDO_ASSIGN(StateOfWorker state, parse_state_file(bytes, name));
-    const TrainingId own{state.head.training_high(), state.head.training_low()};
-    if (own == training && state.head.iteration() == iteration) return state;
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("'{}' is of iteration {} of training {}, its checkpoint of iteration "
-                             "{} of training {}",
-                             name, state.head.iteration(), short_name(own), iteration,
-                             short_name(training))};
-  }};
+  const std::size_t count = parts.size();
+  return SavedStates{
+      count,
+      [found, parts = std::move(parts), training, iteration,
+       &files](std::size_t k) -> Result<StateOfWorker> {
+        const record::CheckpointFile::Part& part = parts[k];
+        const std::string name = (found.path.parent_path() / part.name()).string();
+        SPEEDO_ASSIGN(const std::string bytes,
+                      read_part(found, part, files, [&](const fs::path& file) {
+                        return files.read(file, kStateBytesMax);
+                      }));
+        SPEEDO_ASSIGN(StateOfWorker state, parse_state_file(bytes, name));
+        const TrainingId own{state.head.training_high(), state.head.training_low()};
+        if (own == training && state.head.iteration() == iteration) return state;
+        return Error{
+            ErrorCode::kMismatch,
+            fmt::format("'{}' is of iteration {} of training {}, its checkpoint of iteration "
+                        "{} of training {}",
+                        name, state.head.iteration(), short_name(own), iteration,
+                        short_name(training))};
+      }};
 }
 
 Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
@@ -75,7 +89,7 @@ Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                                        "' holds weights that are not finite: training had "
                                        "diverged; go on from an earlier one"};
   }
-  SPEEDO_ASSIGN(saved.workers, find_states(found, files));
+  saved.workers = find_states(found, files);
   saved.record = std::move(found.record);
   return saved;
 }

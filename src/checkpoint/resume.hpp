@@ -23,9 +23,9 @@ struct SavedCheckpoint {
   SavedStates workers;  // that it has the states of; read when they are wanted
 };
 
-// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file,
-// one of a worker's state included; kMismatch for one of another net or job; kData for weights that
-// are not finite.
+// The checkpoint of a .speedo file. States of workers that are damaged or gone are left out, with a
+// warning. Errors: kNotFound; kCorrupt for a truncated or damaged file of the others; kMismatch for
+// one of another net or job; kData for weights that are not finite.
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
                                         CheckpointFiles& files = disk_files());
 

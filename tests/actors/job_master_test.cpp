@@ -2,6 +2,7 @@
 #include "train/job/job_master.hpp"
 
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ using std::chrono::seconds;
 using test::Mood;
 
 constexpr std::uint64_t kTerm = 7;
+constexpr std::uint64_t kIteration = 20;
 
 // A JobMaster whose store is as willing as the test wants.
 struct MasterAtWork {
@@ -36,17 +38,24 @@ struct MasterAtWork {
     MasterOptions options;
     options.spec = test::NodeCluster().options.spec;
     options.session.term = kTerm;
+    options.session.snapshot_workers = true;
     const TrainerParts parts = test::cpu_parts();
     auto nets = test::value_of(JobNets::create(parts, {.job = job_spec(options),
                                                        .with_tests = false,
                                                        .initial_weights = {},
                                                        .initial_state = {}}));
     elements = static_cast<std::size_t>(nets->layout().element_count());
+    model = nets->layout().digest();
     Checkpoint start = nets->take_start();
     store->fence(kTerm);
-    work =
-        test::value_of(JobMaster::create(options, parts, std::move(nets), {store}, std::move(start),
-                                         [](const SnapshotParts&) { return Result<void>(); }));
+    work = test::value_of(JobMaster::create(options, parts, std::move(nets), {store},
+                                            std::move(start), [this](const SnapshotParts& given) {
+                                              states.clear();
+                                              for (const WorkerId worker : given.workers) {
+                                                states.push_back(given.state_of(worker));
+                                              }
+                                              return Result<void>();
+                                            }));
   }
 
   ~MasterAtWork() {
@@ -68,6 +77,32 @@ struct MasterAtWork {
     REQUIRE(put(store_of_worker, contribution_key(term, worker), RecordInfo{},
                 std::vector<float>(elements)));
   }
+  // Of a worker that adds up whole deltas: the momentum alone is its own.
+  StateOfWorker state_of(std::uint64_t worker) const {
+    StateOfWorker state;
+    state.head.set_model_high(model.high);
+    state.head.set_model_low(model.low);
+    state.head.set_iteration(kIteration);
+    state.head.set_worker(worker);
+    state.head.set_term(kTerm);
+    state.head.set_solver_type("SGD");
+    state.head.set_kind(static_cast<std::uint32_t>(UpdateKind::kFullDelta));
+    state.head.set_histories(elements);
+    state.values.resize(elements, 0.5F);
+    return state;
+  }
+  // What a snapshot gets of a worker that has put this.
+  Result<StateOfWorker> snapshot_of(std::uint64_t worker, const StateOfWorker& put) {
+    ChunkedStore store_of_worker(memory, "job");
+    REQUIRE(put_state(store_of_worker, state_key(kTerm, worker), put));
+    const auto written = test::await<Result<void>>([&](auto done) {
+      work->snapshot(kIteration, std::move(done));
+      work->finish_snapshot({kIteration, {WorkerId{worker}}});
+    });
+    REQUIRE(written);
+    REQUIRE(states.size() == 1);
+    return std::move(states.front());
+  }
   std::size_t worker_keys() {
     return memory->list(job_prefix("job") + contribution_key_prefix())->size();
   }
@@ -84,6 +119,8 @@ struct MasterAtWork {
   std::shared_ptr<test::UnwillingMap> map = std::make_shared<test::UnwillingMap>(memory, mood);
   std::shared_ptr<ParameterStore> store = std::make_shared<ChunkedStore>(map, "job");
   std::size_t elements = 0;
+  Digest model;
+  std::vector<Result<StateOfWorker>> states;  // that the last snapshot was given
   Instant now{0};
   std::unique_ptr<JobMaster> work;
 };
@@ -199,6 +236,32 @@ TEST_CASE("without a time-out the start waits for no store") {
   const auto begun = master.begin({});
   REQUIRE_FALSE(begun);
   CHECK(begun.error().message == "the test refuses writes");
+}
+
+TEST_CASE("a snapshot takes of a worker's state only what another can go on with") {
+  MasterAtWork master;
+  master.begin_or_fail();
+  const StateOfWorker good = master.state_of(1);
+  const auto taken = master.snapshot_of(1, good);
+  REQUIRE(taken);
+  CHECK(taken->values == good.values);
+  StateOfWorker bad = good;
+  SECTION("not finite") { bad.values.back() = std::numeric_limits<float>::infinity(); }
+  SECTION("another's") { bad.head.set_worker(2); }
+  SECTION("of another solver") { bad.head.set_solver_type("Adam"); }
+  SECTION("of another kind of update") {
+    bad.head.set_kind(static_cast<std::uint32_t>(UpdateKind::kElastic));
+  }
+  SECTION("of a stage that the job does not have") { bad.head.set_stage(1); }
+  SECTION("with arrays that it cannot have") {
+    bad.head.set_residual(master.elements);
+    bad.values.resize(2 * master.elements, 0.5F);
+  }
+  SECTION("larger than any") {
+    bad.head.set_residual(9 * master.elements);
+    bad.values.resize(10 * master.elements, 0.5F);
+  }
+  CHECK_FALSE(master.snapshot_of(1, bad));
 }
 
 TEST_CASE("what a worker that is gone has in the store is erased, contribution and local weights") {

@@ -1,6 +1,7 @@
 // A job that goes on from a checkpoint is the job that was never interrupted, bit for bit.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 
 #include <speedo/train/checkpoint.hpp>
@@ -147,19 +148,21 @@ TEST_CASE("on one worker more or less a job goes on from means, or begins at the
   }
 }
 
-TEST_CASE("a seat without a state, or with one of another solver, leaves its worker as it is") {
+TEST_CASE("a seat without a state, or with a bad or another solver's, leaves its worker as it is") {
   const JobSpec job = job_of({{}});
   TrainerCluster plain(job, 1);
   rounds(plain, 2);
   JobSpec other = job;
   other.solver_text += " type: \"Adam\"";
-  for (const bool is_there : {false, true}) {
+  enum class Seat { kEmpty, kOfAnother, kNotFinite };
+  for (const Seat seat : {Seat::kEmpty, Seat::kOfAnother, Seat::kNotFinite}) {
     const auto store = make_memory_store();
     TrainerCluster cluster(job, 1, {.store = store});
-    if (is_there) {
-      TrainerCluster adam(other, 1);
-      rounds(adam, 1);
-      auto state = test::value_of(adam.save_states().read(0));
+    if (seat != Seat::kEmpty) {
+      TrainerCluster before(seat == Seat::kOfAnother ? other : job, 1);
+      rounds(before, 1);
+      auto state = test::value_of(before.save_states().read(0));
+      if (seat == Seat::kNotFinite) state.values[0] = std::numeric_limits<float>::quiet_NaN();
       REQUIRE(put_state(*store, seat_key(0, 0), state));
     }
     TrainMessage order = cluster.order(0);

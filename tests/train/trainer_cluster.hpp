@@ -247,7 +247,8 @@ class TrainerCluster {
       const auto saved =
           await<Result<void>>([&](auto done) { trainer(worker).save_state(order, done); });
       if (!saved) FAIL(saved.error().message);
-      states.push_back(value_of(get_state(*store_, state_key(0, worker), model())));
+      states.push_back(value_of(get_state(*store_, state_key(0, worker), model(),
+                                          static_cast<std::uint64_t>(layout_.element_count()))));
     }
     return {states.size(), [states](std::size_t k) { return Result<StateOfWorker>(states[k]); }};
   }

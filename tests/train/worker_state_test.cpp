@@ -7,12 +7,14 @@
 
 #include <speedo/store/memory_store.hpp>
 
+#include "caffe.pb.h"
 #include "train/states/saved_states.hpp"
 
 namespace speedo {
 namespace {
 
 const Digest kStateModel{3, 4};
+constexpr std::uint64_t kStateArena = 2;
 
 // Of a net with two weights.
 StateOfWorker made_state(std::uint64_t worker, float value) {
@@ -38,7 +40,7 @@ SavedStates saved_of(const std::vector<StateOfWorker>& states) {
 const StateOwner kStateOwner{kStateModel, "SGD", {UpdateSpec{.kind = UpdateKind::kElastic}}};
 
 std::vector<float> values_at_seat(RecordStore& store, std::uint64_t seat) {
-  auto state = get_state(store, seat_key(5, seat), kStateModel);
+  auto state = get_state(store, seat_key(5, seat), kStateModel, kStateArena);
   if (!state) FAIL(state.error().message);
   return state->values;
 }
@@ -47,6 +49,9 @@ std::string owner_refusal(const StateOfWorker& state, const StateOwner& owner) {
   const auto checked = check_owner(state.head, owner);
   REQUIRE_FALSE(checked);
   CHECK(checked.error().code == ErrorCode::kMismatch);
+  CHECK(deal_states(saved_of({state}), 1, 5, owner, *make_memory_store())
+            .error()
+            .message.find("leave --snapshot-workers out") != std::string::npos);
   return checked.error().message;
 }
 
@@ -101,10 +106,77 @@ TEST_CASE("a state whose count of updates cannot be is refused where it is read"
     CHECK(read.error().message.find("'the file'") != std::string::npos);
     CHECK(read.error().message.find(std::to_string(updates) + " updates") != std::string::npos);
     REQUIRE(put_state(*store, state_key(2, 1), state));
-    const auto got = get_state(*store, state_key(2, 1), kStateModel);
+    const auto got = get_state(*store, state_key(2, 1), kStateModel, kStateArena);
     REQUIRE_FALSE(got);
     CHECK(got.error().code == ErrorCode::kCorrupt);
   }
+}
+
+TEST_CASE("of a state in the store no more numbers are read than a worker can have") {
+  const auto store = make_memory_store();
+  StateOfWorker state = made_state(1, 3.0F);
+  state.head.set_residual(4);
+  state.values.resize(8, 1.0F);
+  REQUIRE(put_state(*store, state_key(2, 1), state));
+  CHECK(get_state(*store, state_key(2, 1), kStateModel, kStateArena));
+  state.head.set_residual(4 * chunk_length());
+  const RecordInfo claims{.model = kStateModel,
+                          .element_count = 4 + state.head.residual(),
+                          .state = state.head.SerializeAsString()};
+  state.values.resize(static_cast<std::size_t>(claims.element_count));
+  REQUIRE(put(*store, state_key(2, 1), claims, state.values));
+  const auto got = get_state(*store, state_key(2, 1), kStateModel, kStateArena);
+  REQUIRE_FALSE(got);
+  CHECK(got.error().code == ErrorCode::kCorrupt);
+  CHECK(got.error().message.find("8 at most") != std::string::npos);
+}
+
+TEST_CASE("a state in the store whose numbers are not finite is refused") {
+  const auto store = make_memory_store();
+  StateOfWorker state = made_state(1, 3.0F);
+  state.values[2] = std::numeric_limits<float>::quiet_NaN();
+  REQUIRE(put_state(*store, state_key(2, 1), state));
+  const auto got = get_state(*store, state_key(2, 1), kStateModel, kStateArena);
+  REQUIRE_FALSE(got);
+  CHECK(got.error().message.find("NaN") != std::string::npos);
+}
+
+TEST_CASE("a state has the arrays of a worker in its stage, or is of another form") {
+  caffe::SolverParameter solver;
+  solver.set_type("SGD");
+  solver.set_base_lr(0.1F);
+  solver.set_lr_policy("fixed");
+  const std::vector<UpdateSpec>& stages = kStateOwner.stages;
+  const StateOfWorker state = made_state(1, 1.0F);
+  CHECK(check_sizes(state.head, stages, solver, kStateArena));
+  StateOfWorker other = state;
+  other.head.set_weights(0);
+  CHECK(check_sizes(other.head, stages, solver, kStateArena));
+  other.head.set_weights(1);
+  CHECK_FALSE(check_sizes(other.head, stages, solver, kStateArena));
+  other = state;
+  other.head.set_histories(4);
+  CHECK_FALSE(check_sizes(other.head, stages, solver, kStateArena));
+  other = state;
+  other.head.set_residual(2);
+  CHECK_FALSE(check_sizes(other.head, stages, solver, kStateArena));
+}
+
+TEST_CASE("a state that cannot be read leaves its seat empty, or the mean to the others") {
+  const auto store = make_memory_store();
+  const SavedStates states{3, [](std::size_t k) -> Result<StateOfWorker> {
+                             if (k == 1) return Error{ErrorCode::kCorrupt, "it is damaged"};
+                             return made_state(k, static_cast<float>(k + 1));
+                           }};
+  REQUIRE(deal_states(states, 3, 5, kStateOwner, *store));
+  CHECK(values_at_seat(*store, 0) == made_state(0, 1.0F).values);
+  CHECK(values_at_seat(*store, 2) == made_state(2, 3.0F).values);
+  CHECK(get_state(*store, seat_key(5, 1), kStateModel, kStateArena).error().code ==
+        ErrorCode::kNotFound);
+  REQUIRE(deal_states(states, 1, 6, kStateOwner, *store));
+  const auto mean = get_state(*store, seat_key(6, 0), kStateModel, kStateArena);
+  REQUIRE(mean);
+  CHECK(mean->values == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
 }
 
 TEST_CASE("as many seats as states: each gets its own, bit for bit") {
@@ -124,7 +196,7 @@ TEST_CASE("fewer seats than states: means of even shares, which leave the mean o
   REQUIRE(deal_states(states, 2, 5, kStateOwner, *store));
   CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
   CHECK(values_at_seat(*store, 1) == std::vector<float>{4.0F, -4.0F, 8.0F, 0.5F});
-  const auto first = get_state(*store, seat_key(5, 0), kStateModel);
+  const auto first = get_state(*store, seat_key(5, 0), kStateModel, kStateArena);
   CHECK(first->head.updates_held() == 20);
 }
 
@@ -174,10 +246,10 @@ TEST_CASE("states of another net, solver or schedule are refused, and the remedy
 TEST_CASE("a state in the store is refused by a worker of another net, and missing is not found") {
   const auto store = make_memory_store();
   REQUIRE(put_state(*store, state_key(2, 1), made_state(1, 1.0F)));
-  const auto other = get_state(*store, state_key(2, 1), {9, 9});
+  const auto other = get_state(*store, state_key(2, 1), {9, 9}, kStateArena);
   REQUIRE_FALSE(other);
   CHECK(other.error().code == ErrorCode::kMismatch);
-  const auto missing = get_state(*store, state_key(2, 2), kStateModel);
+  const auto missing = get_state(*store, state_key(2, 2), kStateModel, kStateArena);
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == ErrorCode::kNotFound);
 }

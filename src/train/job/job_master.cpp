@@ -57,8 +57,7 @@ Result<std::uint64_t> longest_contribution(const MergerConfig& config, const Job
 }  // namespace
 
 JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
-                     std::unique_ptr<JobNets> nets, Stores stores,
-                     WriteSnapshot write_snapshot)
+                     std::unique_ptr<JobNets> nets, Stores stores, WriteSnapshot write_snapshot)
     : platform_(platform),
       store_(std::move(stores.all)),
       shared_(std::move(stores.shared)),
@@ -66,6 +65,7 @@ JobMaster::JobMaster(const MasterOptions& options, Platform& platform,
       job_record_(encode(job_spec(options))),
       term_(options.session.term),
       snapshot_workers_(options.session.snapshot_workers),
+      stages_(updates_of(options.session.stages)),
       nets_(std::move(nets)),
       erasing_(platform, "erasing"),
       housekeeping_(platform, "housekeeping") {}
@@ -241,18 +241,24 @@ void JobMaster::write_files(OpenSnapshot snapshot) {
   nets_->snapshot(snapshot.iteration, snapshot.copy, write, snapshot.done);
 }
 
+// What a worker says of itself goes into a checkpoint: only as what another can go on with.
 Result<StateOfWorker> JobMaster::state_of(WorkerId worker, std::uint64_t iteration) const {
   const std::string key = state_key(term_, worker.value);
-  SPEEDO_ASSIGN(StateOfWorker state, get_state(*store_, key, nets_->layout().digest()));
+  const Digest model = nets_->layout().digest();
+  const auto arena = static_cast<std::uint64_t>(nets_->layout().element_count());
+  SPEEDO_ASSIGN(StateOfWorker state, get_state(*store_, key, model, arena));
   const record::WorkerState& head = state.head;
-  if (head.iteration() == iteration && head.worker() == worker.value && head.term() == term_) {
-    return state;
+  if (head.iteration() != iteration || head.worker() != worker.value || head.term() != term_) {
+    return Error{
+        ErrorCode::kMismatch,
+        fmt::format("the state of worker {} in the store is of worker {}, iteration {}, "
+                    "term {} instead of iteration {}, term {}",
+                    worker.value, head.worker(), head.iteration(), head.term(), iteration, term_)};
   }
-  return Error{ErrorCode::kMismatch,
-               fmt::format("the state of worker {} in the store is of worker {}, iteration {}, "
-                           "term {} instead of iteration {}, term {}",
-                           worker.value, head.worker(), head.iteration(), head.term(), iteration,
-                           term_)};
+  const caffe::SolverParameter& solver = nets_->solver();
+  SPEEDO_TRY(check_owner(head, {.model = model, .solver_type = solver.type(), .stages = stages_}));
+  SPEEDO_TRY(check_sizes(head, stages_, solver, arena));
+  return state;
 }
 
 void JobMaster::watch(Instant now, std::function<void(Result<void>)> seen) {

@@ -104,6 +104,7 @@ class JobMaster : public MasterWork {
   std::string parts_record_;               // empty: not in parts
   const std::uint64_t term_;
   const bool snapshot_workers_;
+  const std::vector<UpdateSpec> stages_;
   std::uint64_t contribution_elements_ = 0;  // of the longest stage
   std::optional<Instant> watched_at_;
   std::atomic<bool> watching_{false};

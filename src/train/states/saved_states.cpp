@@ -13,22 +13,59 @@
 namespace speedo {
 namespace {
 
+// One that is of another net, solver or schedule: so are the others, of what the user asks for now.
+Result<void> check_asked(const record::WorkerState& head, const StateOwner& owner) {
+  auto checked = check_owner(head, owner);
+  if (checked) return checked;
+  Error error = std::move(checked).error();
+  error.message +=
+      ": use the net, solver and schedule that it was written with, or leave --snapshot-workers "
+      "out to go on without the workers' states";
+  return error;
+}
+
 // The states of one seat; of some that are not alike, those that are as the first is.
 Result<std::vector<StateOfWorker>> read_share(const SavedStates& states, std::uint64_t seat,
-                                            std::uint64_t seats, const StateOwner& owner) {
+                                              std::uint64_t seats, const StateOwner& owner) {
   std::vector<StateOfWorker> share;
   for (const std::size_t each : states_at(seat, seats, states.count)) {
-    SPEEDO_ASSIGN(StateOfWorker state, states.read(each));
-    SPEEDO_TRY(check_owner(state.head, owner));
-    if (share.empty() || are_alike(share.front().head, state.head)) {
-      share.push_back(std::move(state));
+    auto state = states.read(each);
+    if (!state) {
+      SPEEDO_WARN(
+          "going on without the state of a worker: {}; --resume=FILE.speedo takes an "
+          "earlier checkpoint",
+          state.error().message);
+      continue;
+    }
+    SPEEDO_TRY(check_asked(state->head, owner));
+    if (share.empty() || are_alike(share.front().head, state->head)) {
+      share.push_back(std::move(*state));
     } else {
-      SPEEDO_WARN("the state of worker {} is left out of the mean for seat {}: it is of another "
-                  "form than that of worker {}",
-                  state.head.worker(), seat, share.front().head.worker());
+      SPEEDO_WARN(
+          "the state of worker {} is left out of the mean for seat {}: it is of another "
+          "form than that of worker {}",
+          state->head.worker(), seat, share.front().head.worker());
     }
   }
   return share;
+}
+
+// What a worker has alone in a stage, in arrays of the weights' length.
+struct ArraysOfState {
+  std::uint64_t weights = 0, histories = 0, residual = 0;
+};
+
+Result<ArraysOfState> parts_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
+                                     const caffe::SolverParameter& solver) {
+  const UpdateSpec& stage = stages[number];
+  SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
+  ArraysOfState arrays;
+  if (is_elastic(stage.kind)) arrays.weights = 1;
+  if (keeps_own_histories(stage)) arrays.histories = histories;
+  if (may_hold_residual(stages, number)) {
+    arrays.residual = averages_histories(stage) ? 1 + histories : 1;
+  }
+  return arrays;
 }
 
 }  // namespace
@@ -37,37 +74,48 @@ Result<void> check_owner(const record::WorkerState& head, const StateOwner& owne
   const Digest model{head.model_high(), head.model_low()};
   if (model != owner.model) {
     return Error{ErrorCode::kMismatch,
-                 fmt::format("the state of worker {} is of model {}, this net is {}: leave "
-                             "--snapshot-workers out to go on without the workers' states",
-                             head.worker(), to_string(model), to_string(owner.model))};
+                 fmt::format("the state of worker {} is of model {}, this net is {}", head.worker(),
+                             to_string(model), to_string(owner.model))};
   }
   if (!UpdateRule::have_same_histories(head.solver_type(), owner.solver_type)) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("the state of worker {} is of a solver of type \"{}\", and this one's "
-                             "is \"{}\": histories of one are not those of the other; set that "
-                             "type, or leave --snapshot-workers out",
+                             "is \"{}\", and histories of one are not those of the other",
                              head.worker(), head.solver_type(), owner.solver_type)};
   }
   const bool has_stage = head.stage() < owner.stages.size();
   if (!has_stage || static_cast<std::uint32_t>(owner.stages[head.stage()].kind) != head.kind()) {
-    return Error{ErrorCode::kMismatch,
-                 fmt::format("the state of worker {} is of stage {}, which {}: use the schedule "
-                             "that it was written with, or leave --snapshot-workers out",
-                             head.worker(), head.stage() + 1,
-                             has_stage ? "contributes something else in this job"
-                                       : "this job does not have")};
+    return Error{
+        ErrorCode::kMismatch,
+        fmt::format(
+            "the state of worker {} is of stage {}, which {}", head.worker(), head.stage() + 1,
+            has_stage ? "contributes something else in this job" : "this job does not have")};
   }
   return {};
 }
 
+// A worker that has not trained in an elastic stage yet has no weights of its own.
+Result<void> check_sizes(const record::WorkerState& head, const std::vector<UpdateSpec>& stages,
+                         const caffe::SolverParameter& solver, std::uint64_t arena) {
+  SPEEDO_ASSIGN(const ArraysOfState arrays, parts_in_stage(stages, head.stage(), solver));
+  const bool has_its_weights = head.weights() == 0 || head.weights() == arrays.weights * arena;
+  if (has_its_weights && head.histories() == arrays.histories * arena &&
+      head.residual() == arrays.residual * arena) {
+    return {};
+  }
+  return Error{
+      ErrorCode::kMismatch,
+      fmt::format("the state of worker {} has {} floats of weights, {} of histories and {} "
+                  "of a codec's residual; in stage {} a worker has {}, {} and {}",
+                  head.worker(), head.weights(), head.histories(), head.residual(),
+                  head.stage() + 1, arrays.weights * arena, arrays.histories * arena,
+                  arrays.residual * arena)};
+}
+
 Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
                                       const caffe::SolverParameter& solver) {
-  const UpdateSpec& stage = stages[number];
-  SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
-  std::uint64_t arrays = is_elastic(stage.kind) ? 1 : 0;
-  if (keeps_own_histories(stage)) arrays += histories;
-  if (may_hold_residual(stages, number)) arrays += averages_histories(stage) ? 1 + histories : 1;
-  return arrays;
+  SPEEDO_ASSIGN(const ArraysOfState arrays, parts_in_stage(stages, number, solver));
+  return arrays.weights + arrays.histories + arrays.residual;
 }
 
 Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
@@ -88,6 +136,7 @@ Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::ui
                          const StateOwner& owner, RecordStore& store) {
   for (std::uint64_t seat = 0; seat < seats; ++seat) {
     SPEEDO_ASSIGN(std::vector<StateOfWorker> share, read_share(states, seat, seats, owner));
+    if (share.empty()) continue;
     SPEEDO_TRY(put_state(store, seat_key(term, seat), mean_of(std::move(share))));
   }
   return {};

@@ -33,6 +33,10 @@ struct StateOwner {
 };
 // Error: kMismatch, naming both sides.
 Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner);
+// Whether its arrays are those of a worker in its stage, of a net of `arena` floats. Errors:
+// kMismatch; those of UpdateRule::history_count(). Requires: check_owner() found nothing.
+Result<void> check_sizes(const record::WorkerState& head, const std::vector<UpdateSpec>& stages,
+                         const caffe::SolverParameter& solver, std::uint64_t arena);
 
 // Arrays of the weights' length that a worker has alone in the stage of this number, counted from
 // 0, with what the codecs of stages before it may have left. Errors: those of
@@ -48,8 +52,9 @@ std::uint64_t seats_for(std::size_t states, std::uint64_t workers);
 
 // Puts the states where the workers of a master of this term find them. With fewer seats than
 // states each has the mean of its share (states_at()); whoever finds no seat begins as the paper's
-// Algorithm 1 does: at the centre, with histories of zeros. Errors: those of reading them, of
-// check_owner(), and of the store.
+// Algorithm 1 does: at the centre, with histories of zeros. So does who has a seat of which no
+// state can be read: each of those is left out with a warning. Errors: those of check_owner(), with
+// the remedy, and of the store.
 Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::uint64_t term,
                          const StateOwner& owner, RecordStore& store);
 

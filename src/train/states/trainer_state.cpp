@@ -59,7 +59,8 @@ Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
 
 // One that is lost or of something else is no reason not to train: the worker begins as it is.
 Result<void> TrainerEngine::take_seat(const TrainMessage& order) {
-  auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, order.seat), model_);
+  auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, order.seat), model_,
+                         static_cast<std::uint64_t>(learner_->layout().element_count()));
   if (!state && is_transient(state.error().code)) return state.error();
   if (!state) {
     SPEEDO_WARN("this worker begins without the state at seat {}: {}", order.seat,

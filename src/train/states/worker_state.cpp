@@ -55,6 +55,11 @@ Result<void> check_head(const record::WorkerState& head, std::uint64_t floats,
   return damaged(name, fmt::format("has a damaged head: its histories hold {} updates", updates));
 }
 
+Result<void> check_numbers(const std::vector<float>& values, const std::string& name) {
+  if (all_finite(values)) return {};
+  return damaged(name, "has numbers that are NaN or infinite");
+}
+
 }  // namespace
 
 bool keeps_own_histories(const UpdateSpec& spec) {
@@ -92,7 +97,9 @@ Result<void> put_state(RecordStore& store, const std::string& key, const StateOf
              state.values);
 }
 
-Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, const Digest& model) {
+// A worker may write what it likes there: nothing of it is believed that is not looked at.
+Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, const Digest& model,
+                                std::uint64_t arena) {
   SPEEDO_ASSIGN(const std::unique_ptr<RecordReader> reader, store.read(key));
   const RecordInfo& info = reader->info();
   StateOfWorker state;
@@ -103,12 +110,18 @@ Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, cons
                  fmt::format("the worker's state '{}' is of model {}, this net is {}", key,
                              to_string(info.model), to_string(model))};
   }
+  const std::uint64_t most = kStateArraysMax * arena;
+  if (info.element_count > most) {
+    return damaged(key, fmt::format("claims {} numbers, and a worker of this net has {} at most",
+                                    info.element_count, most));
+  }
   state.values.resize(static_cast<std::size_t>(info.element_count));
   const std::size_t chunks = chunk_count(info.element_count);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     reader->request(chunk, chunk_of(std::span(state.values), chunk));
   }
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) SPEEDO_TRY(reader->wait(chunk));
+  SPEEDO_TRY(check_numbers(state.values, key));
   return state;
 }
 
@@ -146,7 +159,7 @@ Result<StateOfWorker> parse_state_file(std::string_view bytes, const std::string
   SPEEDO_TRY(check_head(state.head, rest.size() / sizeof(float), name));
   state.values.resize(rest.size() / sizeof(float));
   if (!rest.empty()) std::memcpy(state.values.data(), rest.data(), rest.size());
-  if (!all_finite(state.values)) return damaged(name, "has numbers that are NaN or infinite");
+  SPEEDO_TRY(check_numbers(state.values, name));
   return state;
 }
 

@@ -57,10 +57,12 @@ inline constexpr std::uint64_t kStateArraysMax = 4;
 std::string state_key(std::uint64_t term, std::uint64_t worker);
 std::string seat_key(std::uint64_t term, std::uint64_t seat);
 
-// Errors: those of put() and get(); get_state() also kCorrupt for a head that does not fit, and
-// kMismatch for another net's or another snapshot's.
+// Errors: those of put() and get(); get_state() also kCorrupt for a head that does not fit, for
+// numbers that are not finite, and for more of them than kStateArraysMax arrays of `arena` floats,
+// of which nothing is read; kMismatch for another net's.
 Result<void> put_state(RecordStore& store, const std::string& key, const StateOfWorker& state);
-Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, const Digest& model);
+Result<StateOfWorker> get_state(RecordStore& store, const std::string& key, const Digest& model,
+                                std::uint64_t arena);
 
 std::string to_file_bytes(const StateOfWorker& state);
 // Error: kCorrupt, saying what is wrong with it. `name`: the file, for that.
