@@ -1,8 +1,11 @@
 // Contributions that are looked at whole before they are merged: clipped, or left out.
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <set>
+
+#include <speedo/store/memory_store.hpp>
 
 #include "train/merge/contribution_norms.hpp"
 #include "train/merger_fixture.hpp"
@@ -14,6 +17,62 @@ double norm_of(const std::vector<float>& values) {
   double sum = 0.0;
   for (const float value : values) sum += static_cast<double>(value) * value;
   return std::sqrt(sum);
+}
+
+// Whose worker writes it anew when the master opens it for the second time.
+class LateStore : public RecordStore {
+ public:
+  std::unique_ptr<RecordWriter> write(std::string_view key, const RecordInfo& info) override {
+    return store_->write(key, info);
+  }
+  Result<std::unique_ptr<RecordReader>> read(std::string_view key) override {
+    return store_->read(key);
+  }
+  std::vector<Result<std::unique_ptr<RecordReader>>> read_all(
+      std::span<const std::string> keys) override {
+    opened_ += 1;
+    if (opened_ == 2 && write_late) write_late();
+    return store_->read_all(keys);
+  }
+  std::unique_ptr<AheadReader> read_ahead(std::string_view key,
+                                          const AheadRecord& record) override {
+    return store_->read_ahead(key, record);
+  }
+  Result<void> erase(std::string_view key, std::uint64_t element_count) override {
+    return store_->erase(key, element_count);
+  }
+  Result<void> clear_contributions() override { return store_->clear_contributions(); }
+
+  std::function<void()> write_late;
+
+ private:
+  const std::shared_ptr<RecordStore> store_ = make_memory_store();
+  int opened_ = 0;
+};
+
+TEST_CASE("a contribution that is written anew after the look at it is damaged", "[merger]") {
+  const std::size_t count = GENERATE(std::size_t{1000}, kManyChunks);
+  const UpdateKind kind = GENERATE(UpdateKind::kFullDelta, UpdateKind::kGradientOnly);
+  const float late = GENERATE(1000.0F, std::numeric_limits<float>::quiet_NaN());
+  MergerConfig config = config_of({.kind = kind});
+  config.clip_norm = 1.0;
+  const auto store = std::make_shared<LateStore>();
+  MergerFixture fixture(config, count, store), plain(config, count);
+  for (MergerFixture* each : {&fixture, &plain}) {
+    each->contribute(0, 1, 0.01F);
+    each->contribute(1, 1, 0.01F);
+  }
+  store->write_late = [&] {
+    std::vector<float> values(count, 0.0F);
+    values[count - 1] = late;
+    fixture.put_contribution(1, fixture.info(1, 1), values);
+  };
+  const MergeResult result = fixture.merge_or_fail({{0, 1}, {1, 1}}, true);
+  CHECK(result.rejected == std::vector{WorkerId{1}});
+  CHECK(result.not_finite.empty());
+  CHECK(result.outliers.empty());
+  plain.merge_or_fail({{0, 1}}, true);
+  CHECK((fixture.copy().weights == plain.copy().weights));
 }
 
 TEST_CASE("a contribution of a larger norm is scaled down to the limit", "[merger]") {

@@ -52,21 +52,22 @@ NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
       statistics_(layout),
       squares_(chunk_count(element_count_) * contributions) {}
 
-// Of the elements from `first` on. Not finite if any of them is, a statistic too.
-double NormSums::squares_of(std::size_t first, std::span<const float> values) const {
+// Not finite if any element is, a statistic too.
+double NormSums::squares_of(std::size_t chunk, std::span<const float> values) const {
+  const std::span<const float> own = values.first(chunk_elements(element_count_, chunk));
   double sum = 0.0, left_out = 0.0;
-  statistics_.for_each_part(
-      first, values.size(), [&](std::size_t begin, std::size_t count, bool is_statistic) {
-        (is_statistic ? left_out : sum) += sum_of_squares(values.subspan(begin, count));
-      });
+  statistics_.for_each_part(chunk * chunk_length(), own.size(),
+                            [&](std::size_t begin, std::size_t count, bool is_statistic) {
+                              (is_statistic ? left_out : sum) +=
+                                  sum_of_squares(own.subspan(begin, count));
+                            });
   return std::isfinite(left_out) ? sum : left_out;
 }
 
 ChunkMerge::Fault NormSums::merge(std::size_t chunk, Parts parts) {
   if (chunk >= chunk_count(element_count_)) return std::nullopt;
-  const std::size_t length = chunk_elements(element_count_, chunk);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double squares = squares_of(chunk * chunk_length(), parts[i].first(length));
+    const double squares = squares_of(chunk, parts[i]);
     if (!std::isfinite(squares)) return i;
     squares_[chunk * contributions_ + i] = squares;
   }
@@ -79,6 +80,31 @@ double NormSums::norm(std::size_t contribution) const {
     sum += squares_[at];
   }
   return std::sqrt(sum);
+}
+
+std::vector<double> NormSums::squares(std::size_t contribution) const {
+  std::vector<double> squares;
+  for (std::size_t at = contribution; at < squares_.size(); at += contributions_) {
+    squares.push_back(squares_[at]);
+  }
+  return squares;
+}
+
+MergeAsSeen::MergeAsSeen(std::unique_ptr<ChunkMerge> merge, const ParameterLayout& layout,
+                         std::vector<std::vector<double>> seen, std::atomic<bool>& has_changed)
+    : merge_(std::move(merge)),
+      sums_(layout, seen.size()),
+      seen_(std::move(seen)),
+      has_changed_(has_changed) {}
+
+// Of what is merged itself, as a checksum can be made to fit other values.
+ChunkMerge::Fault MergeAsSeen::merge(std::size_t chunk, Parts parts) {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (chunk >= seen_[i].size() || sums_.squares_of(chunk, parts[i]) == seen_[i][chunk]) continue;
+    has_changed_ = true;
+    return i;
+  }
+  return merge_->merge(chunk, parts);
 }
 
 }  // namespace speedo

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <speedo/core/parameter_arena.hpp>
@@ -44,14 +48,36 @@ class NormSums : public ChunkMerge {
   Result<void> finish(std::string /*state*/) override { return {}; }
   // Requires: all chunks were merged.
   double norm(std::size_t contribution) const;
+  // By chunk; of those that hold nothing but histories there is none.
+  std::vector<double> squares(std::size_t contribution) const;
+  // The same sum of one of these chunks.
+  double squares_of(std::size_t chunk, std::span<const float> values) const;
 
  private:
-  double squares_of(std::size_t first, std::span<const float> values) const;
-
   const std::uint64_t element_count_;
   const std::size_t contributions_;
   const StatisticRanges statistics_;
   std::vector<double> squares_;  // by chunk, then by contribution
+};
+
+// A merge of contributions whose norms were taken before: at fault is one that no longer has them,
+// as its worker, who may write it at any time, has written it anew.
+class MergeAsSeen : public ChunkMerge {
+ public:
+  // `seen`: the squares of each contribution. `has_changed` outlives the merge and becomes true if
+  // the fault is such a one.
+  MergeAsSeen(std::unique_ptr<ChunkMerge> merge, const ParameterLayout& layout,
+              std::vector<std::vector<double>> seen, std::atomic<bool>& has_changed);
+  Fault merge(std::size_t chunk, Parts parts) override;
+  void put(std::size_t chunk) override { merge_->put(chunk); }
+  void ordered() override { merge_->ordered(); }
+  Result<void> finish(std::string state) override { return merge_->finish(std::move(state)); }
+
+ private:
+  const std::unique_ptr<ChunkMerge> merge_;
+  const NormSums sums_;
+  const std::vector<std::vector<double>> seen_;
+  std::atomic<bool>& has_changed_;
 };
 
 }  // namespace speedo

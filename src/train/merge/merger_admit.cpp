@@ -25,8 +25,18 @@ Result<MergerEngine::Fault> MergerEngine::take_norms(const MergeParty& party,
       .element_count = contribution_count(), .chunks = chunks, .sources = sources};
   SPEEDO_ASSIGN(const Fault fault, pass_.run(task, sums));
   norms.clear();
-  for (std::size_t i = 0; i < sources.size(); ++i) norms.push_back(fault ? 0.0 : sums.norm(i));
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    norms.push_back(fault ? 0.0 : sums.norm(i));
+    seen_[party.contributions[i].worker] = sums.squares(i);
+  }
   return fault;
+}
+
+std::unique_ptr<ChunkMerge> MergerEngine::as_seen(std::unique_ptr<ChunkMerge> merge,
+                                                  std::span<const Contribution> contributions) {
+  std::vector<std::vector<double>> seen;
+  for (const Contribution& each : contributions) seen.push_back(seen_.at(each.worker));
+  return std::make_unique<MergeAsSeen>(std::move(merge), layout_, std::move(seen), has_changed_);
 }
 
 // Reads the contributions once, and again to merge them: those that are at fault or too large are

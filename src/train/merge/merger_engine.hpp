@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -120,6 +122,8 @@ class MergerEngine : public MergerWork {
   // merger_admit.cpp
   bool looks_at_norms() const;
   Result<Fault> take_norms(const MergeParty& party, std::vector<double>& norms);
+  std::unique_ptr<ChunkMerge> as_seen(std::unique_ptr<ChunkMerge> merge,
+                                      std::span<const Contribution> contributions);
   Result<std::vector<Contribution>> admit(std::vector<Contribution> contributions,
                                           MergeResult& result, std::vector<double>& norms);
 
@@ -159,6 +163,8 @@ class MergerEngine : public MergerWork {
   bool store_failed_ = false;         // at the last merge or publication
   MergerPass pass_;
   NormFilter norm_filter_;
+  std::map<WorkerId, std::vector<double>> seen_;  // squares of this merge's, if they are looked at
+  std::atomic<bool> has_changed_{false};          // the one at fault in the last pass, since then
   MergerCheckpoint checkpoint_;
   bool has_earlier_checkpoint_ = false;  // one of an earlier master may be in the store
   std::vector<std::string> replaced_;    // other records of earlier masters: see Checkpoint

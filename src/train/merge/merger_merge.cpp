@@ -51,6 +51,8 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
   MergeResult result{.version = version_};
   std::vector<Contribution> contributions = job.contributions;
   std::vector<double> norms;
+  has_changed_ = false;
+  seen_.clear();
   if (looks_at_norms()) {
     SPEEDO_ASSIGN(contributions, admit(std::move(contributions), result, norms));
   }
@@ -82,7 +84,7 @@ Result<MergeResult> MergerEngine::merge_party(const MergeJob& job) {
 // What is left without the one at fault in the pass before.
 std::vector<MergeJob::Contribution> MergerEngine::leave_out(
     std::size_t fault, std::vector<Contribution> contributions, MergeResult& result) const {
-  const std::optional<std::uint64_t> place = pass_.fault_place();
+  const std::optional<std::uint64_t> place = has_changed_ ? std::nullopt : pass_.fault_place();
   reject(contributions[fault].worker,
          place ? std::optional(name_of_place(*place)) : std::nullopt, result);
   contributions.erase(contributions.begin() + static_cast<std::ptrdiff_t>(fault));
@@ -170,9 +172,14 @@ Result<MergerEngine::Fault> MergerEngine::try_merge(const MergeParty& party, con
                                                     bool goes_on) {
   std::unique_ptr<MergeAhead> ahead = std::move(ahead_);
   if (!goes_on) ahead.reset();
+  has_changed_ = false;
+  std::unique_ptr<ChunkMerge> merge;
+  if (!goes_on) {
+    merge = make_chunk_merge(job, party.contributions);
+    if (looks_at_norms()) merge = as_seen(std::move(merge), party.contributions);
+  }
   const MergeCourse course =
-      goes_on ? course_of(*ahead)
-              : whole_course(make_chunk_merge(job, party.contributions), contribution_count());
+      goes_on ? course_of(*ahead) : whole_course(std::move(merge), contribution_count());
   return end_course(course, party, contribution_count(), pass_, job.state);
 }
 
