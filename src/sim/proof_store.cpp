@@ -17,13 +17,13 @@ constexpr std::uint64_t kSharing = 8;
 
 Error unreachable() { return {ErrorCode::kUnavailable, "the store does not answer"}; }
 
-// A chunk or the manifest of one; what masters put back for elastic workers is none.
+// A chunk or the manifest of one, or of the step that is made of several; a worker's state is none.
 bool is_contribution(const KvOperation& operation) {
+  const auto has = [&](const std::string& part) {
+    return operation.key.find(part) != std::string::npos;
+  };
   return operation.kind == KvOperation::Kind::kSet &&
-         operation.key.find(':' + contribution_key_prefix()) != std::string::npos &&
-         operation.key.find("/local:") == std::string::npos &&
-         operation.key.find("/state:") == std::string::npos &&
-         operation.key.find("/seat/") == std::string::npos;
+         (has("/step:") || (has(':' + contribution_key_prefix()) && !has("/state:")));
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ std::shared_ptr<ParameterStore> make_memory_store(const std::string& job) {
 }
 
 RecordPolicy policy_of(std::string_view key) {
-  if (key.starts_with(contribution_key_prefix())) {
+  if (is_handed_over(key)) {
     return {kContributionSlots, kContributionExpirySeconds};
   }
   return {kRecordSlots, 0};
@@ -272,13 +272,11 @@ Result<void> ChunkedStore::erase_record(std::string_view key, std::uint64_t elem
 }
 
 Result<void> ChunkedStore::clear_contributions() {
-  const std::string prefix = contribution_key_prefix();
   {
     const std::lock_guard lock(shared_->mutex);
-    std::erase_if(shared_->tracks,
-                  [&](const auto& each) { return each.first.starts_with(prefix); });
+    std::erase_if(shared_->tracks, [](const auto& each) { return is_handed_over(each.first); });
   }
-  return erase_listed(job_prefix(shared_->job) + prefix, "contributions");
+  return erase_listed("contributions", is_handed_over);
 }
 
 Result<void> ChunkedStore::put_blob(std::string_view key, std::string_view value) {
@@ -418,15 +416,20 @@ Result<void> ChunkedStore::clear() {
     const std::lock_guard lock(shared_->mutex);
     shared_->tracks.clear();
   }
-  return erase_listed(job_prefix(shared_->job), "all records");
+  return erase_listed("all records", [](std::string_view) { return true; });
 }
 
 Result<void> ChunkedStore::erase_unnamed() { return speedo::erase_unnamed(*shared_); }
 
-// Each batch asks anew whose the job is: a master that stands still after the listing must not
-// erase what its successor has written under the same keys.
-Result<void> ChunkedStore::erase_listed(const std::string& prefix, const std::string& what) {
-  SPEEDO_ASSIGN(const std::vector<std::string> keys, shared_->map->list(prefix));
+// Listed once, as a server goes through all of its keys for that. Each batch asks anew whose the
+// job is: a master that stands still after the listing must not erase what its successor has
+// written under the same keys.
+Result<void> ChunkedStore::erase_listed(const std::string& what, IsOf is_of) {
+  const std::string prefix = job_prefix(shared_->job);
+  SPEEDO_ASSIGN(std::vector<std::string> keys, shared_->map->list(prefix));
+  std::erase_if(keys, [&](const std::string& key) {
+    return !is_of(std::string_view(key).substr(prefix.size()));
+  });
   const std::optional<KvMaster> master = shared_->master_of(shared_->term);
   if (keys.empty()) return erase_fenced(*shared_, what, {}, master);
   for (std::size_t next = 0; next < keys.size(); next += kEraseBatch) {

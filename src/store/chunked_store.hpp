@@ -102,7 +102,9 @@ class ChunkedStore : public ParameterStore {
   Result<std::unique_ptr<RecordReader>> open(std::string_view key, const KvOperation& manifest);
   Result<void> erase_record(std::string_view key, std::uint64_t element_count,
                             std::uint32_t first_slot);
-  Result<void> erase_listed(const std::string& prefix, const std::string& what);
+  // Of all records and blobs those whose names are such.
+  using IsOf = bool (*)(std::string_view name);
+  Result<void> erase_listed(const std::string& what, IsOf is_of);
   RecordManifest manifest_of(const RecordInfo& info, std::span<const WrittenPart> parts) const;
 
   std::shared_ptr<StoreShared> shared_;

@@ -69,7 +69,7 @@ Result<void> erase_unnamed(StoreShared& shared) {
   for (std::string& key : all) {
     const auto chunk = fenced_chunk(shared.job, key);
     if (!chunk || chunk->term >= term) continue;
-    if (chunk->record.starts_with(contribution_key_prefix())) continue;
+    if (is_handed_over(chunk->record)) continue;
     found[chunk->record].emplace_back(chunk->term, std::move(key));
   }
   for (auto& [record, chunks] : found) {

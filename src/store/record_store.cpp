@@ -89,11 +89,15 @@ std::string part_copy_key(std::size_t part, std::size_t parts, std::string_view 
 
 std::string checkpoint_key() { return "checkpoint"; }
 std::string contribution_key_prefix() { return "worker/"; }
+std::string handout_key_prefix() { return "master/"; }
+bool is_handed_over(std::string_view key) {
+  return key.starts_with(contribution_key_prefix()) || key.starts_with(handout_key_prefix());
+}
 std::string contribution_key(std::uint64_t term, std::uint64_t worker) {
   return contribution_key_prefix() + std::to_string(term) + '/' + std::to_string(worker);
 }
 std::string local_key(std::uint64_t term, std::uint64_t worker) {
-  return contribution_key(term, worker) + "/local";
+  return handout_key_prefix() + std::to_string(term) + '/' + std::to_string(worker) + "/local";
 }
 
 }  // namespace speedo

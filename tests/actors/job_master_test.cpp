@@ -103,12 +103,10 @@ struct MasterAtWork {
     REQUIRE(states.size() == 1);
     return std::move(states.front());
   }
-  std::size_t worker_keys() {
-    return memory->list(job_prefix("job") + contribution_key_prefix())->size();
-  }
+  std::size_t keys_handed_over() { return test::handed_over_in(*memory).size(); }
   // Once all that was ordered before is done.
   void wait_until_erased() {
-    test::poll_until([&] { return worker_keys() == 0; });
+    test::poll_until([&] { return keys_handed_over() == 0; });
   }
   void wait_for_refusals(int count) {
     test::poll_until([&] { return map->refusals() >= count; });
@@ -269,7 +267,7 @@ TEST_CASE("what a worker that is gone has in the store is erased, contribution a
   master.begin_or_fail();
   master.contribute(1);
   REQUIRE(put(*master.store, local_key(kTerm, 1), RecordInfo{}, std::vector<float>(8)));
-  REQUIRE(master.worker_keys() != 0);
+  REQUIRE(master.keys_handed_over() != 0);
   master.work->erase_worker(WorkerId{1});
   master.wait_until_erased();
 }
@@ -284,7 +282,7 @@ TEST_CASE("what could not be erased is erased once the store is back") {
   master.wait_for_refusals(1);
   master.work->erase_worker(WorkerId{2});
   CHECK_FALSE(master.look());
-  REQUIRE(master.worker_keys() != 0);
+  REQUIRE(master.keys_handed_over() != 0);
   *master.mood = Mood::kWilling;
   CHECK(master.look());
   master.wait_until_erased();
@@ -297,7 +295,7 @@ TEST_CASE("at the end all that workers have put is erased, under earlier masters
   master.contribute(2, kTerm - 1);
   REQUIRE(put(*master.store, local_key(kTerm, 1), RecordInfo{}, std::vector<float>(8)));
   master.work->erase_contributions();
-  CHECK(master.worker_keys() == 0);
+  CHECK(master.keys_handed_over() == 0);
   CHECK(master.store->read(weights_key()));
 }
 

@@ -25,6 +25,16 @@ inline constexpr const char* kSolver = R"(
     base_lr: 0.1 lr_policy: "inv" gamma: 0.01 power: 0.75 momentum: 0.9 weight_decay: 0.002
     max_iter: 100 random_seed: 5 display: 0 )";
 
+// Keys of what workers and masters of "job" have handed each other.
+inline std::vector<std::string> handed_over_in(KeyValue& map) {
+  const std::string prefix = job_prefix("job");
+  std::vector<std::string> keys = value_of(map.list(prefix));
+  std::erase_if(keys, [&](const std::string& key) {
+    return !is_handed_over(std::string_view(key).substr(prefix.size()));
+  });
+  return keys;
+}
+
 // A request to stop that a test gives.
 class StopSwitch {
  public:

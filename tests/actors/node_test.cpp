@@ -158,8 +158,7 @@ TEST_CASE("a contribution that is put after the master has cleaned up does not s
   REQUIRE(quick.get());
   gone.set_value();
   REQUIRE(slow.get());
-  const auto left = cluster.memory->list(job_prefix("job") + contribution_key_prefix());
-  CHECK(*left == std::vector<std::string>());
+  CHECK(test::handed_over_in(*cluster.memory) == std::vector<std::string>());
 }
 
 TEST_CASE("what workers of an earlier master put late is gone after the job") {
@@ -170,8 +169,7 @@ TEST_CASE("what workers of an earlier master put late is gone after the job") {
   auto worker = cluster.start_worker(address);
   REQUIRE(master.get());
   REQUIRE(worker.get());
-  const auto left = cluster.memory->list(job_prefix("job") + contribution_key_prefix());
-  CHECK(*left == std::vector<std::string>());
+  CHECK(test::handed_over_in(*cluster.memory) == std::vector<std::string>());
 }
 
 TEST_CASE("workers may be there before the master, and come late") {

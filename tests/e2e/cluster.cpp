@@ -194,8 +194,10 @@ std::size_t Cluster::worker_keys() {
   const std::string auth = password_.empty() ? "" : " --no-auth-warning -a " + password_ +
                                                  (user_.empty() ? "" : " --user " + user_);
   for (const int port : ports) {
-    keys += count_lines("redis-cli -p " + std::to_string(port) + auth + " --scan --pattern '*:" +
-                        contribution_key_prefix() + "*'");
+    for (const std::string& prefix : {contribution_key_prefix(), handout_key_prefix()}) {
+      keys += count_lines("redis-cli -p " + std::to_string(port) + auth +
+                          " --scan --pattern '*:" + prefix + "*'");
+    }
   }
   return keys;
 }

@@ -172,6 +172,7 @@ TEST_CASE("the users of conf/redis-acl.conf may not do what their role has no us
   }
   for (const char* words :
        {"SETEX 'speedo:{job}:weights:m' 9 x", "SETEX 'speedo:{job}/term' 9 x",
+        "SETEX 'speedo:{job}:master/1/step:m' 9 x", "UNLINK 'speedo:{job}:master/1/seat/0:m'",
         "UNLINK 'speedo:{job}:weights:m'", "UNLINK 'speedo:{job}/lease'", "SCAN 0",
         "EVAL 'return 1' 0", "CLIENT LIST", "CLIENT KILL ID 1"}) {
     CAPTURE(words);

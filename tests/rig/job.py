@@ -19,6 +19,7 @@ REDIS_LINKS_MAX = 6  # of a master
 EVENT_FD, GATE_EVENTS = "anon_inode:[eventfd]", 1
 COUNTING = ROOT / "tests" / "support" / "counting_solver.prototxt"
 KILLED = -signal.SIGKILL
+HANDED_OVER = "worker", "master"  # what the names of records that they hand each other begin with
 
 
 class Wrong(Exception):
@@ -279,9 +280,10 @@ class Job:
         require(merged == count, f"{merged} iterations, but the weights hold {count}")
 
     def left_keys(self):
-        """Of contributions and of workers' own weights. Whose name a flipped bit has made another
+        """Of what workers and master hand each other. Whose name a flipped bit has made another
         job's, nobody can know; they expire."""
-        return self.redis.ask("KEYS", f"speedo:{{{self.name()}}}:worker/*")
+        return [key for of in HANDED_OVER
+                for key in self.redis.ask("KEYS", f"speedo:{{{self.name()}}}:{of}/*")]
 
     def name(self):
         return "LeNet" if self.options.net else COUNTED

@@ -84,14 +84,14 @@ def newest(link):
     """Term and version of what all see: the weights, or a step that leads from some to others."""
     weights = fields_at(link, f"{tag(0)}:weights:m")
     term = int(link.ask("GET", f"{tag(0)[:-1]}}}/term") or 0)
-    step = fields_at(link, f"{tag(0)}:worker/{term}/step:m")
+    step = fields_at(link, f"{tag(0)}:master/{term}/step:m")
     return max((each.get(10, 0), each.get(3, 0)) for each in (weights, step))
 
 
 def iteration_after_step(link):
     """The newest step of replicated updates included; 0: there is none."""
     term = int(link.ask("GET", f"{tag(0)[:-1]}}}/term") or 0)
-    step = fields_at(link, f"{tag(0)}:worker/{term}/step:m")
+    step = fields_at(link, f"{tag(0)}:master/{term}/step:m")
     return dict(fields_of(step[11])).get(1, 0) + 1 if step else 0
 
 
@@ -111,15 +111,14 @@ def look_at_servers(links):
     for key in links[0].ask("KEYS", f"{tag(0)}:worker/{term}/*:m"):
         name = key.decode().split(":")[-2]
         fields = fields_at(links[0], key)
-        if name.count("/") == 2 and not name.endswith("/step"):
+        if name.count("/") == 2:
             runs[name] = fields.get(3, 0)
             whole += fields.get(4, 0) == version
     half, parts = set(), 0
     for name, of in chunk_versions(links, f"worker/{term}/*"):
-        if name.endswith("/step"):
-            parts += of > version
-        elif of > runs.get(name, 0):
+        if of > runs.get(name, 0):
             half.add(name)
+    parts += sum(of > version for _, of in chunk_versions(links, f"master/{term}/step:*"))
     parts += sum(of == version + 1 for _, of in chunk_versions(links, f"weights:t{term}:*"))
     return Round(version, whole, len(half), parts)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import round_view
 import shared_boards
-from job import MASTER, REDIS, Job, Options, Wrong, require
+from job import HANDED_OVER, MASTER, REDIS, Job, Options, Wrong, require
 from job_processes import COUNTED_STEP, NoSign, Redis, Watcher
 from place import CannotRun
 
@@ -220,10 +220,10 @@ class TierJob(Job):
         return leaks
 
     def left_keys(self, term=""):
-        """What workers have left, of a master of that term only if one is given."""
-        of = f"{term}/*" if term else "*"
-        return [key for server in self.servers()
-                for key in server.ask("KEYS", f"speedo:{{count*}}:worker/{of}")]
+        """What workers and master have left, of a master of that term only if one is given."""
+        rest = f"{term}/*" if term else "*"
+        return [key for server in self.servers() for of in HANDED_OVER
+                for key in server.ask("KEYS", f"speedo:{{count*}}:{of}/{rest}")]
 
     def kinds_of_keys(self):
         """How many of each kind the servers have: without numbers of terms, slots and workers."""

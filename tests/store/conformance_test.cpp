@@ -200,6 +200,7 @@ TEST_CASE("contributions of all masters' workers are cleared, and nothing else",
     REQUIRE(code_of(store->read(local_key(term, 3))) == ErrorCode::kNotFound);
   }
   REQUIRE(store.map()->list("speedo:{test}:" + contribution_key_prefix())->empty());
+  REQUIRE(store.map()->list("speedo:{test}:" + handout_key_prefix())->empty());
   REQUIRE(read_all(*store, weights_key(), 10) == pattern(10, 4));
   REQUIRE(read_all(*store, checkpoint_key(), 10) == pattern(10, 4));
   REQUIRE(*store->get_blob("job") == "text");

@@ -348,9 +348,13 @@ TEST_CASE("records of other masters' workers lie apart", "[store][fence]") {
   require((*readers[3])->wait(0));
   REQUIRE(target == pattern(10, 3));
   REQUIRE(store->read_all({}).empty());
-  for (const std::string& key : keys) REQUIRE(key.starts_with(contribution_key_prefix()));
-  REQUIRE_FALSE(weights_key().starts_with(contribution_key_prefix()));
-  REQUIRE_FALSE(checkpoint_key().starts_with(contribution_key_prefix()));
+  for (const std::string& key : keys) {
+    REQUIRE(is_handed_over(key));
+    const bool is_of_worker = key == contribution_key(5, 1) || key == contribution_key(6, 1);
+    REQUIRE(key.starts_with(contribution_key_prefix()) == is_of_worker);
+  }
+  REQUIRE_FALSE(is_handed_over(weights_key()));
+  REQUIRE_FALSE(is_handed_over(checkpoint_key()));
 }
 
 // Each master writes as fast as it can; every now and then the stale one becomes the newer. The

@@ -317,8 +317,8 @@ TEST_CASE("what masters and workers hand each other expires", "[redis][fence]") 
   const auto ttl = [&](const std::string& key) {
     return number_of(quick_options(server.tcp_uri()), "TTL", "speedo:{test}" + key);
   };
-  REQUIRE(ttl(":worker/7/3/local:m") > 6 * 24 * 3600);
-  REQUIRE(ttl(":worker/7/3/local:t7:s0:c0") > 6 * 24 * 3600);
+  REQUIRE(ttl(":master/7/3/local:m") > 6 * 24 * 3600);
+  REQUIRE(ttl(":master/7/3/local:t7:s0:c0") > 6 * 24 * 3600);
   REQUIRE(ttl(":weights:m") == -1);
   REQUIRE(ttl(":weights:t7:s0:c0") == -1);
   REQUIRE(ttl("/term") == -1);

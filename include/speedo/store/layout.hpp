@@ -13,6 +13,8 @@ namespace speedo {
 //   speedo:{JOB}:NAME:b          blob NAME
 //   speedo:{JOB}/term           the highest term of a master that claimed or wrote
 //   speedo:{JOB}/lease           who is master, until the key expires
+// NAME of what a worker of a master of term T writes begins with "worker/T/", of what that master
+// hands its workers with "master/T/".
 // All but the last two begin with "speedo:{JOB}:": what clears a job leaves its mastership alone.
 //
 // A job on S > 1 servers has chunk C of each record on server C mod S, the other keys on server 0;

@@ -177,10 +177,14 @@ Result<RecordInfo> get(RecordStore& store, std::string_view key, const Digest& m
 
 // Keys of a job's records.
 std::string weights_key();
-// A master's term is part of it, so that workers of an earlier master write elsewhere.
+std::string checkpoint_key();  // weights, histories: where the weights' record is not all
+// What workers and masters hand each other: those records expire. A master's term is part of each
+// key, so that workers of an earlier master write elsewhere. A worker's user of Redis may write
+// what begins with the first prefix, and of the second's nothing.
+std::string contribution_key_prefix();
+std::string handout_key_prefix();
+bool is_handed_over(std::string_view key);
 std::string contribution_key(std::uint64_t term, std::uint64_t worker);
-std::string checkpoint_key();           // weights, histories: where the weights' record is not all
 std::string local_key(std::uint64_t term, std::uint64_t worker);  // kElasticMaster: back to it
-std::string contribution_key_prefix();  // what those keys begin with; their records expire
 
 }  // namespace speedo

@@ -34,11 +34,12 @@ void RecordChecker::store_lost_data(std::size_t server) {
   late_.insert(gone_.begin(), gone_.end());
 }
 
-// "worker/TERM/WORKER" behind the job's prefix, whatever follows.
+// "worker/TERM/WORKER" or "master/TERM/WORKER" behind the job's prefix, whatever follows.
 std::optional<RecordChecker::Owner> RecordChecker::owner_of(const std::string& key) const {
-  const std::string prefix = job_prefix(job_) + contribution_key_prefix();
-  if (!key.starts_with(prefix)) return std::nullopt;
-  const std::string rest = key.substr(prefix.size());
+  const std::string prefix = job_prefix(job_);
+  const std::string name = key.starts_with(prefix) ? key.substr(prefix.size()) : std::string();
+  if (!is_handed_over(name)) return std::nullopt;
+  const std::string rest = name.substr(name.find('/') + 1);
   const std::size_t slash = rest.find('/');
   if (slash == std::string::npos) return std::nullopt;
   const std::size_t end = rest.find_first_of("/:", slash + 1);
@@ -165,11 +166,18 @@ bool RecordChecker::is_whole(const std::string& manifest_key) const {
   });
 }
 
+std::vector<std::string> RecordChecker::handed_over() const {
+  std::vector<std::string> all;
+  for (const std::string& prefix : {contribution_key_prefix(), handout_key_prefix()}) {
+    const auto keys = map_.list(job_prefix(job_) + prefix);
+    all.insert(all.end(), keys->begin(), keys->end());
+  }
+  return all;
+}
+
 void RecordChecker::check_erased(std::uint64_t term, std::uint64_t worker) {
   if (late_.contains({term, worker})) return;
-  const std::string prefix = job_prefix(job_) + contribution_key(term, worker);
-  const auto keys = map_.list(prefix);
-  for (const std::string& key : *keys) {
+  for (const std::string& key : handed_over()) {
     if (owner_of(key) != Owner{term, worker}) continue;
     return violations_.report(Check::kErasure,
                               fmt::format("'{}' of a worker that is gone is never erased", key));
@@ -191,8 +199,7 @@ void RecordChecker::master_ends(std::uint64_t term) {
 
 void RecordChecker::check_end() {
   if (may_have_lost_data()) return;
-  const auto keys = map_.list(job_prefix(job_) + contribution_key_prefix());
-  for (const std::string& key : *keys) {
+  for (const std::string& key : handed_over()) {
     const auto owner = owner_of(key);
     if (owner && after_end_.contains(*owner)) continue;
     return violations_.report(Check::kErasure, fmt::format("'{}' is left behind at the end", key));

@@ -63,6 +63,7 @@ class RecordChecker {
   void look_at_named(const KvOperation& operation);
   using Owner = std::pair<std::uint64_t, std::uint64_t>;  // term, worker
   std::optional<Owner> owner_of(const std::string& key) const;
+  std::vector<std::string> handed_over() const;
 
   KeyValue& map_;
   const std::string job_;

@@ -89,8 +89,7 @@ void ProofCluster::watch_contribution(const KvOperation& operation) {
   const std::string& key = operation.key;
   const bool is_one = operation.kind == KvOperation::Kind::kSet &&
                       key.starts_with(prefix + contribution_key_prefix()) && key.ends_with(":m") &&
-                      key.find("/local:") == std::string::npos && !key.ends_with("/step:m") &&
-                      !key.ends_with("/state:m") && key.find("/seat/") == std::string::npos;
+                      !key.ends_with("/state:m");
   if (!is_one) return;
   ChunkedStore store(servers_.shared_map(), scenario_.config.job);
   const std::string name = key.substr(prefix.size(), key.size() - prefix.size() - 2);

@@ -33,7 +33,7 @@ Result<StepHeader> decode_step_header(const std::string& bytes) {
 }
 
 std::string step_key(std::uint64_t term) {
-  return contribution_key_prefix() + std::to_string(term) + "/step";
+  return handout_key_prefix() + std::to_string(term) + "/step";
 }
 
 }  // namespace speedo

@@ -83,7 +83,7 @@ std::string state_key(std::uint64_t term, std::uint64_t worker) {
 }
 
 std::string seat_key(std::uint64_t term, std::uint64_t seat) {
-  return contribution_key_prefix() + std::to_string(term) + "/seat/" + std::to_string(seat);
+  return handout_key_prefix() + std::to_string(term) + "/seat/" + std::to_string(seat);
 }
 
 Result<void> put_state(RecordStore& store, const std::string& key, const StateOfWorker& state) {
