@@ -245,6 +245,34 @@ TEST_CASE("the learning rate grows over the warm-up of each stage, with the work
   CHECK(scales == std::vector<float>{1.0F, 1.5F, 2.0F, 1.0F});
 }
 
+TEST_CASE("the learning rate of a run follows the workers of its round, not those that wait") {
+  Schedule scaled = stage("sync", 0);
+  scaled.lr_scaling = LrScaling::kLinear;
+  MasterDriver master(staged(2, {scaled}));
+  const auto scale = [&](std::uint64_t peer) {
+    return std::bit_cast<float>(master.trains[peer].lr_scale_bits);
+  };
+  master.join(5, 0);
+  master.join(6, 1);
+  CHECK(scale(6) == 2.0F);
+  master.trained(5, 0, 0);
+  master.trained(6, 1, 1);
+  CHECK(master.join(7, 2).empty());
+  CHECK(master.merged(0, 1) == "train 5 run 2 it 1 v 1 data 2/4; train 6 run 3 it 1 v 1 data 3/5");
+  CHECK(scale(5) == 2.0F);
+  CHECK(scale(6) == 2.0F);
+  master.trained(5, 0, 2);
+  master.trained(6, 1, 3);
+  CHECK(master.last_merge.lr_scale == 2.0F);
+  // One whose contribution is lost does its run again as it was.
+  CHECK(master.merged(1, 1, {{1}}) == "train 6 run 4 it 1 v 1 data 3/5");
+  CHECK(scale(6) == 2.0F);
+  CHECK(master.trained(6, 1, 4) == "mean 2 it 1: 0.2 1.4");
+  master.merged(2, 2);
+  CHECK(scale(5) == 3.0F);
+  CHECK(scale(7) == 3.0F);
+}
+
 TEST_CASE("names of groups that are not here, and workers that no group lists, are said") {
   Schedule grouped = stage("grouping", 0);
   grouped.strategy.groups = {{"host5", "ghost"}, {"host6/1/0"}};

@@ -181,6 +181,8 @@ struct MasterSession::Impl {
   StateGathering states_;
   StateSeats seats_;
   bool workers_are_sent_away_ = false;  // at the end
+  // Runs that began together last: in rounds those of a round, one that is done again included.
+  std::uint64_t started_together_ = 0;
   std::optional<Ending> ending_;
   // All that a round's merge depends on, as of the one that was last said to be expected: a run
   // begins by the next one's number, and ends by their count.

@@ -133,6 +133,7 @@ void MasterSession::Impl::send_trains() {
     }
   }
   const auto leases = leases_.start_runs(orders);
+  started_together_ = orders.size();
   for (std::size_t i = 0; i < orders.size(); ++i) send_train(orders[i].worker, leases[i]);
 }
 
@@ -145,7 +146,8 @@ void MasterSession::Impl::send_train(WorkerId id, const ShardLeases::Lease& leas
     runs_.arrive(id, {member.uuid_high, member.uuid_low});
   }
   const Runs::Order order = runs_.start(id, clock_.now());
-  const float scale = stages_.rate_scale(iteration(), members_.ready_count());
+  // Not of all who are ready: one that became so in the round's merge begins with the next round.
+  const float scale = stages_.rate_scale(iteration(), started_together_);
   figures_.ordered(id, iteration());
   out_.add(master_command::SendTrain{
       member.peer,
