@@ -21,7 +21,7 @@ struct End {
     return take_text(out);
   }
   bool complete() const { return ending.is_complete(jobs); }
-  TestsAndSnapshots jobs{0, 0};
+  TestsAndSnapshots jobs{0};
   Ending ending;
   SessionCommands out;
 };

@@ -211,6 +211,26 @@ TEST_CASE("each stage has its own interval between tests") {
   CHECK(master.merged(2, 4) == "train 5 run 3 it 3 v 4 data 3/4; test 3");
 }
 
+TEST_CASE("what is merged while a stage ends is tested by the interval of its own stage") {
+  Schedule first = stage("async", 1), second = stage("sync", 10);
+  const bool second_tests = GENERATE(true, false);
+  first.test_interval = second_tests ? 0 : 2;
+  second.test_interval = second_tests ? 2 : 0;
+  MasterConfig config = staged(2, {first, second});
+  SECTION("of the stage that follows") {
+    Draining master(config);
+    master.trained(6, 1, 1);
+    CHECK(master.merged(1, 2) == (second_tests ? "test 2; enter 1" : "enter 1"));
+  }
+  SECTION("at the end of the job") {
+    config.max_iteration = 2;
+    Draining master(config);
+    master.trained(6, 1, 1);
+    CHECK(master.merged(1, 2) ==
+          (second_tests ? "stop 5; stop 6; test 2" : "stop 5; stop 6; snapshot 2"));
+  }
+}
+
 TEST_CASE("a snapshot that falls due at the end of a stage is taken before the next is entered") {
   MasterConfig config = staged(1, {stage("sync", 2), stage("async", 10)});
   config.snapshot_interval = 1;

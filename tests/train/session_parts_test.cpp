@@ -105,7 +105,7 @@ TEST_CASE("weights in a mean follow the shards, weights by staleness the version
 }
 
 TEST_CASE("a snapshot that was wished for waits for a finite loss") {
-  TestsAndSnapshots jobs(0, 0);
+  TestsAndSnapshots jobs(0);
   SessionCommands out;
   jobs.wish_snapshot(true);
   jobs.start_due({4, false, std::nullopt}, out);
@@ -117,14 +117,14 @@ TEST_CASE("a snapshot that was wished for waits for a finite loss") {
 }
 
 TEST_CASE("one that falls due while another is under way holds the weights") {
-  TestsAndSnapshots jobs(2, 4);
+  TestsAndSnapshots jobs(4);
   SessionCommands out;
-  jobs.reach(2);
+  jobs.reach(2, 2);
   jobs.start_due({2, true, std::nullopt}, out);
   CHECK(take_text(out) == "test 2");
   CHECK(!jobs.holds_weights());
-  jobs.reach(3);
-  jobs.reach(4);
+  jobs.reach(3, 2);
+  jobs.reach(4, 2);
   jobs.start_due({4, true, std::nullopt}, out);
   CHECK(take_text(out) == "snapshot 4");
   CHECK(jobs.holds_weights());
@@ -135,9 +135,9 @@ TEST_CASE("one that falls due while another is under way holds the weights") {
 }
 
 TEST_CASE("no snapshot is written of an iteration whose test loss is not finite") {
-  TestsAndSnapshots jobs(2, 2);
+  TestsAndSnapshots jobs(2);
   SessionCommands out;
-  jobs.reach(2);
+  jobs.reach(2, 2);
   jobs.start_due({2, true, 2}, out);
   CHECK(take_text(out) == "test 2");  // the snapshot waits for it
   jobs.tested({2, 0.5F, 1.0F, true});

@@ -40,6 +40,15 @@ TEST_CASE("stages are drained, entered and repeated, each for its iterations") {
   CHECK(stage.index() == 0);
 }
 
+TEST_CASE("an iteration belongs to its stage, whichever has merged it") {
+  auto stages = three_then_five();
+  const StageSwitch first(stages, 0);
+  std::string names;
+  for (std::uint64_t i = 1; i <= 12; ++i) names += first.schedule_of(i).strategy.name[0];
+  CHECK(names == "sssaaaaasssa");
+  CHECK(&StageSwitch(stages, 3).schedule_of(4) == &stages[1]);
+}
+
 TEST_CASE("a stage whose iterations were merged while the one before drained is left out") {
   const auto stages = three_then_five();
   const auto entered_at = [&](std::uint64_t iteration) {

@@ -60,7 +60,7 @@ MasterSession::Impl::Impl(MasterConfig config, StrategyFactory make)
       tally_(config_.start_iteration, config_.first_version),
       divergence_(config_.non_finite_max),
       stages_(config_.stages, config_.start_iteration),
-      jobs_(test_interval(), config_.snapshot_interval),
+      jobs_(config_.snapshot_interval),
       seats_(config_.seats) {
   strategy_ = make_(schedule().strategy).value();
   leases_.set_steps(schedule().update.steps_per_run);
@@ -73,7 +73,7 @@ MasterCommands MasterSession::Impl::on(const MasterEvent& event) {
   if (phase_ == Phase::kGathering && iteration() >= config_.max_iteration) {
     begin_end({fmt::format("nothing to train: iteration {} is not below the maximum, {}",
                            iteration(), config_.max_iteration),
-               std::nullopt, test_interval() != 0, config_.snapshot_at_end});
+               std::nullopt, test_interval_of(schedule()) != 0, config_.snapshot_at_end});
   }
   pump();
   erase_records_of_gone();
@@ -139,7 +139,7 @@ void MasterSession::Impl::start_training() {
   phase_ = Phase::kTraining;
   out_.note(false, "training starts at iteration {} with {}", iteration(),
             count_workers(members_.ready_count()));
-  if (config_.test_at_start && test_interval() != 0) jobs_.request_test(iteration());
+  if (config_.test_at_start && test_interval_of(schedule()) != 0) jobs_.request_test(iteration());
   start_due_jobs();
   begin_stage();
 }

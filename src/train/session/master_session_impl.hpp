@@ -87,7 +87,7 @@ struct MasterSession::Impl {
   bool is_training() const { return phase_ == Phase::kTraining; }
   std::uint64_t iteration() const { return tally_.iteration(); }
   const Schedule& schedule() const { return stages_.schedule(); }
-  std::uint64_t test_interval() const;
+  std::uint64_t test_interval_of(const Schedule& stage) const;
   void show_progress();
   void check_invariants() const;
 

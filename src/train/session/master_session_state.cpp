@@ -157,7 +157,6 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   tally_.restore(state.iteration(),
                  {state.merges(), state.contributions(), state.rejected(), state.discarded(),
                   state.samples(), state.staleness_sum()});
-  jobs_.set_test_interval(test_interval());
   leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()},
                         {state.data_shard(), state.data_step(), state.data_steps()});
   leases_.set_steps(schedule().update.steps_per_run);

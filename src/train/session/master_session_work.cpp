@@ -218,14 +218,15 @@ void MasterSession::Impl::handle(const master_event::Merged& event) {
     divergence_.merged();
     figures_.merged(merged, tally_.newest(), clock_.now());
     tally_.merged(merged, event.version);
-    jobs_.reach(iteration());
+    jobs_.reach(iteration(), test_interval_of(stages_.schedule_of(iteration())));
   }
   leave_out(merge, event);
   end_if_diverged();
   if (!open()) return;
   if (iteration() >= config_.max_iteration) {
     return begin_end({fmt::format("training is over: iteration {}", iteration()), std::nullopt,
-                      test_interval() != 0, config_.snapshot_at_end});
+                      test_interval_of(stages_.schedule_of(iteration())) != 0,
+                      config_.snapshot_at_end});
   }
   if (!stages_.is_training() || !stages_.is_over(iteration())) return;
   stages_.drain(iteration());
@@ -237,8 +238,8 @@ void MasterSession::Impl::handle(const master_event::MergeFailed& event) {
   fail(event.error);
 }
 
-std::uint64_t MasterSession::Impl::test_interval() const {
-  return schedule().test_interval.value_or(config_.test_interval);
+std::uint64_t MasterSession::Impl::test_interval_of(const Schedule& stage) const {
+  return stage.test_interval.value_or(config_.test_interval);
 }
 
 bool MasterSession::Impl::drained() const {
@@ -259,7 +260,6 @@ bool MasterSession::Impl::enter_next_stage() {
   members_.strategy_is_new();
   note_left_out(stages_.enter(iteration()));
   leases_.set_steps(schedule().update.steps_per_run);
-  jobs_.set_test_interval(test_interval());
   strategy_ = make_(schedule().strategy).value();
   out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index(),
             schedule().strategy.name, iteration());

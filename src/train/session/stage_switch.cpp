@@ -45,6 +45,14 @@ void StageSwitch::leave_stages_that_are_over(std::uint64_t iteration) {
   }
 }
 
+// The last iteration of a stage is still its own.
+const Schedule& StageSwitch::schedule_of(std::uint64_t iteration) const {
+  SPEEDO_ASSERT(iteration > start_);
+  StageSwitch later = *this;
+  later.leave_stages_that_are_over(iteration - 1);
+  return later.schedule();
+}
+
 bool StageSwitch::trains_in_rounds() const {
   const StrategyEntry* entry = find_strategy(schedule().strategy.name);
   return entry != nullptr && entry->rounds;

@@ -36,6 +36,9 @@ class StageSwitch {
   std::uint64_t start() const { return start_; }
   const Schedule& schedule() const { return stages_[index()]; }
   std::uint64_t count() const { return stages_.size(); }
+  // Of the stage that an iteration belongs to which the stage that trains or drains has merged:
+  // its own, or one of the stages after it. Requires: iteration > start().
+  const Schedule& schedule_of(std::uint64_t iteration) const;
   bool trains_in_rounds() const;
   // The factor on the learning rate.
   float rate_scale(std::uint64_t iteration, std::uint64_t workers) const;

@@ -11,7 +11,8 @@ std::string diverged_test(std::uint64_t iteration) {
       iteration);
 }
 
-void TestsAndSnapshots::reach(std::uint64_t iteration) {
+void TestsAndSnapshots::reach(std::uint64_t iteration, std::uint64_t test_interval) {
+  tests_.set_interval(test_interval);
   tests_.reach(iteration);
   snapshots_.reach(iteration);
 }

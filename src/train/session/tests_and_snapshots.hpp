@@ -19,12 +19,10 @@ namespace speedo {
 class TestsAndSnapshots {
  public:
   // Intervals in iterations; 0: never by themselves.
-  TestsAndSnapshots(std::uint64_t test_interval, std::uint64_t snapshot_interval)
-      : tests_(test_interval), snapshots_(snapshot_interval) {}
-  void set_test_interval(std::uint64_t interval) { tests_.set_interval(interval); }
+  explicit TestsAndSnapshots(std::uint64_t snapshot_interval) : snapshots_(snapshot_interval) {}
 
-  // The iteration is merged.
-  void reach(std::uint64_t iteration);
+  // The iteration is merged, and tests have this interval in the stage that it belongs to.
+  void reach(std::uint64_t iteration, std::uint64_t test_interval);
   void request_test(std::uint64_t iteration) { tests_.request(iteration); }
   void request_snapshot(std::uint64_t iteration) { snapshots_.request(iteration); }
   void cancel_tests() { tests_.cancel(); }
@@ -66,7 +64,7 @@ class TestsAndSnapshots {
   void show(MasterProgress& progress) const;
 
  private:
-  PeriodicJob tests_, snapshots_;
+  PeriodicJob tests_{0}, snapshots_;
   bool snapshot_wished_ = false;
   std::optional<std::uint64_t> unfinished_snapshot_;  // started, and FinishSnapshot not said
   std::optional<std::uint64_t> diverged_at_;  // the last iteration whose test had no finite loss
