@@ -220,11 +220,10 @@ Result<std::int64_t> admit_master(const MasterOptions& options,
   const auto forecast = [&]() -> Result<MemoryForecast> {
     SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
     const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
-    const bool tests = options.session.test_interval != 0 || options.session.test_at_start;
-    return forecast_master(tests ? solver : without_tests(solver),
-                           {.backend = backend.get(), .feeds = feeds.get(),
-                            .base = options.spec.base},
-                           updates_of(options.session.stages));
+    return forecast_master(
+        has_tests(options.session) ? solver : without_tests(solver),
+        {.backend = backend.get(), .feeds = feeds.get(), .base = options.spec.base},
+        updates_of(options.session.stages));
   }();
   if (!forecast) {
     SPEEDO_DEBUG("The memory of the master is not known: {}", forecast.error().message);

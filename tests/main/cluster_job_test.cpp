@@ -104,6 +104,24 @@ TEST_CASE("Tests: the flag's interval, else the solver's, else one at the end") 
   CHECK(files.job().options.session.test_interval == 7);
 }
 
+TEST_CASE("A stage may test in a job that does not, and that is enough to keep the best") {
+  Files files("max_iter: 100 test_iter: 2");
+  files.flags.schedule.test_interval = 0;
+  CHECK_FALSE(has_tests(files.job().options.session));
+  files.flags.hybrid = "=maxIter 10 =sync =test 2 == =maxIter 10 =sync";
+  CHECK(has_tests(files.job().options.session));
+  files.flags.snapshot_interval = 4;
+  files.flags.rotation.keep_best = true;
+  files.flags.rotation.keep = 1;
+  CHECK(make_cluster_job(files.flags).error().code == ErrorCode::kUsage);
+  files.flags.hybrid = "=maxIter 10 =sync =test 2 == =maxIter 10 =sync =test 4";
+  CHECK(has_tests(files.job().options.session));
+  files.flags.schedule.test_interval = 2;
+  files.flags.rotation.keep_best = false;
+  files.flags.hybrid = "=maxIter 10 =sync =test 0";
+  CHECK_FALSE(has_tests(files.job().options.session));
+}
+
 TEST_CASE("The solver that is sent has an interval of tests, without which its nets are refused") {
   const auto interval = [](const Files& files) {
     return parse_solver_prototxt(files.job().options.spec.solver_text, "sent")->test_interval();

@@ -257,6 +257,23 @@ TEST_CASE("A hybrid cluster goes through its stages, and says which") {
         std::string::npos);
 }
 
+TEST_CASE("A stage tests at its own interval in a job that does not test") {
+  ClusterPlace place;
+  const Outcome outcome = place.run({"speedo", "run", "--solver", place.write_solver("max_iter: 8"),
+                                     "--workers", "2", "--test", "0", "--hybrid", "=maxIter", "4",
+                                     "=sync", "=test", "2", "==", "=maxIter", "4", "=sync"});
+  INFO(outcome.errors);
+  REQUIRE(outcome.exit_code == 0);
+  std::string tested;
+  std::stringstream lines(outcome.errors);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find("] Iteration ");
+    if (at == std::string::npos || line.find(", Testing net (#0)") == std::string::npos) continue;
+    tested += line.substr(at + 12, line.find(',', at) - at - 12) + " ";
+  }
+  CHECK(tested == "2 4 ");
+}
+
 TEST_CASE("A cluster goes on from its newest valid checkpoint file, or from the one named") {
   ClusterPlace place;
   const std::string solver = place.write_solver("max_iter: 60 snapshot: 20");

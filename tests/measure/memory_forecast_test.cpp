@@ -155,6 +155,9 @@ TEST_CASE("A master's memory is predicted and judged, tests included") {
   const std::int64_t without = admit_master(options, solver, parts, {}).value();
   options.session.test_interval = 10;
   CHECK(admit_master(options, solver, parts, {}).value() > without);
+  options.session.test_interval = 0;
+  options.session.stages.front().test_interval = 10;  // of a stage alone
+  CHECK(admit_master(options, solver, parts, {}).value() > without);
 
   caffe::SolverParameter unheard = solver;
   unheard.mutable_net_param()->mutable_layer(1)->set_type("Unheard");

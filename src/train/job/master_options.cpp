@@ -1,8 +1,17 @@
 #include "train/job/master_options.hpp"
 
+#include <algorithm>
+
 #include <speedo/train/schedule.hpp>
 
 namespace speedo {
+
+bool has_tests(const MasterConfig& config) {
+  const auto tests = [&](const Schedule& stage) {
+    return stage.test_interval.value_or(config.test_interval) != 0;
+  };
+  return config.test_at_start || std::ranges::any_of(config.stages, tests);
+}
 
 bool has_weights_in_parts(const MasterOptions& options) {
   return options.merger.in_parts && !any_replicated(options.session.stages);

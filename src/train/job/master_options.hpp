@@ -71,6 +71,9 @@ struct MasterOptions {
   StrategyFactory make_strategy = speedo::make_strategy;
 };
 
+// Whether weights are tested at any time, by the job's interval or a stage's own.
+bool has_tests(const MasterConfig& config);
+
 // Whether the weights lie in parts, each with its merger: of replicated updates only steps do.
 bool has_weights_in_parts(const MasterOptions& options);
 

@@ -68,7 +68,7 @@ Result<std::unique_ptr<JobNets>> make_nets(const MasterOptions& options, const J
                                            const TrainerParts& parts) {
   const MasterConfig& config = options.session;
   return JobNets::create(parts, {.job = spec,
-                                 .with_tests = config.test_interval != 0 || config.test_at_start,
+                                 .with_tests = has_tests(config),
                                  .initial_weights = options.initial_weights,
                                  .initial_state = options.initial_state});
 }
