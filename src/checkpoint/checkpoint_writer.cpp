@@ -124,6 +124,7 @@ Result<void> CheckpointWriter::write(const SnapshotParts& parts) {
   record.set_training_low(training_.low);
   record.set_iteration(iteration);
   record.set_session(parts.session);
+  if (parts.data_step) record.set_data_step(*parts.data_step);
   record.set_rank(std::max(rank_min_, term_of(parts.session)));
   if (solver_.random_seed() >= 0) record.set_random_seed(solver_.random_seed());
   record.set_solver_type(solver_.type());

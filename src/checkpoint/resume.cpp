@@ -152,6 +152,14 @@ std::optional<FoundRecord> record_beside(const fs::path& state, CheckpointFiles&
   return FoundRecord{path, std::move(*record)};
 }
 
+// The same, if the state is as it was written with the record.
+std::optional<FoundRecord> record_of_state(const fs::path& state, CheckpointFiles& files) {
+  auto found = record_beside(state, files);
+  if (!found) return std::nullopt;
+  const auto own = find_part(state.parent_path(), found->record, found->record.state(), files);
+  return own && *own == state ? std::move(found) : std::nullopt;
+}
+
 }  // namespace
 
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
@@ -207,12 +215,8 @@ Result<void> check_state_type(const std::string& state_file, const std::string& 
 }
 
 std::optional<std::int64_t> seed_of_state(const std::string& state_file, CheckpointFiles& files) {
-  const fs::path state(state_file);
-  const auto found = record_beside(state, files);
-  if (found && found->record.has_random_seed()) {
-    const auto own = find_part(state.parent_path(), found->record, found->record.state(), files);
-    if (own && *own == state) return found->record.random_seed();
-  }
+  const auto found = record_of_state(state_file, files);
+  if (found && found->record.has_random_seed()) return found->record.random_seed();
   SPEEDO_WARN(
       "'{}' has no random_seed beside it, in a .speedo file that it belongs to: data that are "
       "shuffled begin in a new order; --seed N gives the one that the training began with",
@@ -220,8 +224,29 @@ std::optional<std::int64_t> seed_of_state(const std::string& state_file, Checkpo
   return std::nullopt;
 }
 
+std::uint64_t data_step_of(const record::CheckpointFile& record) {
+  if (record.session().empty()) {
+    return record.has_data_step() ? record.data_step() : record.iteration();
+  }
+  const auto step = MasterSession::next_step_of(record.session());
+  if (step) return *step;
+  SPEEDO_WARN(
+      "the data go on with the mini-batch of the iteration's number, as where the cluster "
+      "was in them is not known: {}",
+      step.error().message);
+  return record.iteration();
+}
+
+std::optional<std::uint64_t> data_step_of_state(const std::string& state_file,
+                                                CheckpointFiles& files) {
+  const auto found = record_of_state(state_file, files);
+  return found ? std::optional(data_step_of(found->record)) : std::nullopt;
+}
+
 void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
   options.session.start_iteration = saved.record.iteration();
+  // A session has its own.
+  if (saved.record.session().empty()) options.session.first_step = data_step_of(saved.record);
   options.session.training = training_of(saved.record);
   options.initial_session = saved.record.session();
   options.given_start.clear();
@@ -239,6 +264,7 @@ void go_on_from(SavedCheckpoint saved, MasterOptions& options) {
 void go_on_from_instead(std::optional<SavedCheckpoint> saved, const MasterOptions& before,
                         MasterOptions& options) {
   options.session.start_iteration = before.session.start_iteration;
+  options.session.first_step = before.session.first_step;
   options.session.training = before.session.training;
   options.initial_session = before.initial_session;
   options.initial_weights = before.initial_weights;

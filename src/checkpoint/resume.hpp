@@ -54,6 +54,13 @@ Result<void> check_state_type(const std::string& state_file, const std::string& 
 std::optional<std::int64_t> seed_of_state(const std::string& state_file,
                                           CheckpointFiles& files = disk_files());
 
+// The step of the data that its training goes on with, one of a worker or of one process: the
+// session's, else the iteration's number or what the record says instead.
+std::uint64_t data_step_of(const record::CheckpointFile& record);
+// The same of the record that a .solverstate belongs to, if it lies beside it.
+std::optional<std::uint64_t> data_step_of_state(const std::string& state_file,
+                                                CheckpointFiles& files = disk_files());
+
 // What a master is told that goes on from it, its solver's seed apart. The states of workers are
 // taken if its snapshots are to have them.
 void go_on_from(SavedCheckpoint saved, MasterOptions& options);

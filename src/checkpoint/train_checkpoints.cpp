@@ -51,8 +51,9 @@ Result<std::optional<SavedCheckpoint>> TrainCheckpoints::find(const std::string&
   return std::optional(std::move(saved));
 }
 
-Result<void> TrainCheckpoints::begin(TrainingId training) {
+Result<void> TrainCheckpoints::begin(TrainingId training, std::uint64_t steps_ahead) {
   SPEEDO_ASSERT(writer_.has_value());
+  steps_ahead_ = steps_ahead;
   while (!training.is_known()) training = {random_bits(), random_bits()};
   return writer_->begin(training);
 }
@@ -61,7 +62,8 @@ Result<void> TrainCheckpoints::write(std::int64_t iteration, const caffe::NetPar
                                      caffe::SolverState& state) {
   SPEEDO_ASSERT(writer_.has_value());
   const std::string session;  // Only a cluster has one.
-  const SnapshotParts parts{iteration, model, state, session, owner_.model};
+  SnapshotParts parts{iteration, model, state, session, owner_.model};
+  parts.data_step = static_cast<std::uint64_t>(iteration) + steps_ahead_;
   while (true) {
     const bool stopping = is_stopping_();
     Result<void> written = writer_->write_or_rescue(parts);

@@ -31,9 +31,10 @@ class TrainCheckpoints {
   // What --resume says ("auto" or a file); nothing for "auto" without a checkpoint of the last
   // training of this prefix. Errors: those of load_checkpoint().
   Result<std::optional<SavedCheckpoint>> find(const std::string& resume) const;
-  // Which training the checkpoints are of; a new one if it is not known. Before the first write.
+  // Which training the checkpoints are of; a new one if it is not known. `steps_ahead`: of the
+  // data, beyond one for each iteration, see Solver::read_from_step. Before the first write.
   // Error: kCannotWrite.
-  Result<void> begin(TrainingId training);
+  Result<void> begin(TrainingId training, std::uint64_t steps_ahead = 0);
 
   // One that cannot be written on the way is warned of, and training goes on. The last one is tried
   // again until there is room or training is asked to stop. Errors: kCannotWrite, kNotFinite.
@@ -51,6 +52,7 @@ class TrainCheckpoints {
   const std::function<bool()> is_stopping_;
   CheckpointOwner owner_;
   std::optional<CheckpointWriter> writer_;
+  std::uint64_t steps_ahead_ = 0;  // the difference may wrap around
   std::int64_t tested_iteration_ = -1;
   std::int64_t failed_iteration_ = -1;
   std::optional<Error> failure_;

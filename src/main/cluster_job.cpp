@@ -43,6 +43,10 @@ std::string first_weights(const ClusterFlags& flags, const caffe::SolverParamete
   return weights_of(solver);
 }
 
+bool starts_from_state(const ClusterFlags& flags) {
+  return !flags.snapshot.empty() && !is_model_file(flags.snapshot);
+}
+
 Result<void> read_start(const ClusterFlags& flags, const caffe::SolverParameter& solver,
                         MasterOptions& options) {
   if (const std::string files = first_weights(flags, solver); !files.empty()) {
@@ -55,7 +59,7 @@ Result<void> read_start(const ClusterFlags& flags, const caffe::SolverParameter&
     options.given_start = flags.snapshot;
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(flags.snapshot));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
-  } else if (!flags.snapshot.empty()) {
+  } else if (starts_from_state(flags)) {
     options.given_start = flags.snapshot;
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
@@ -168,7 +172,9 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
                        " gives workers batches of different sizes, and with --replicated all have "
                        "the same: leave one of them out");
   }
-  session.first_step = steps_used(session.stages, session.start_iteration, workers.start);
+  const auto step = starts_from_state(flags) ? data_step_of_state(flags.snapshot) : std::nullopt;
+  session.first_step =
+      step ? *step : steps_used(session.stages, session.start_iteration, workers.start);
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);
@@ -305,8 +311,7 @@ Result<Digest> model_of(const JobSpec& spec, const TrainerParts& parts) {
 
 // Of the checkpoint that the solver state of --snapshot belongs to.
 std::optional<std::int64_t> seed_of_snapshot(const ClusterFlags& flags) {
-  if (flags.snapshot.empty() || is_model_file(flags.snapshot)) return std::nullopt;
-  return seed_of_state(flags.snapshot);
+  return starts_from_state(flags) ? seed_of_state(flags.snapshot) : std::nullopt;
 }
 
 // Drawn if the solver has none, and no solver state that is gone on from belongs to a checkpoint

@@ -557,5 +557,38 @@ TEST_CASE("An error that training can be gone on after names the newest checkpoi
   CHECK_FALSE(newest_record(place.prefix(), "other").has_value());
 }
 
+TEST_CASE("a checkpoint of one process says where in the data its training goes on") {
+  const Place place;
+  MasterOptions before;
+  before.session.first_step = 99;
+  MasterOptions options = before;
+  const auto writer = place.writer_of({1, 2});
+  REQUIRE(write_of("", *writer, 10));
+  go_on_from(*place.newest(), options);
+  CHECK(options.session.first_step == 10);
+  TrainCheckpoints own(place.solver, {}, [] { return false; });
+  own.set_owner(kOwner);
+  REQUIRE(own.begin({1, 2}, 5));  // behind a cluster's
+  caffe::SolverState state;
+  state.set_iter(20);
+  REQUIRE(own.write(20, net_of(1.0F), state));
+  go_on_from(*place.newest(), options);
+  CHECK(options.session.first_step == 25);
+  CHECK(data_step_of_state(place.file(20, ".solverstate")) == 25);
+  go_on_from_instead(std::nullopt, before, options);
+  CHECK(options.session.first_step == 99);
+}
+
+TEST_CASE("where a cluster was in the data is in its session; of a damaged one it is guessed") {
+  MasterConfig config;
+  config.first_step = 40;
+  record::CheckpointFile record;
+  record.set_iteration(10);
+  record.set_session(MasterSession(config).save());
+  CHECK(data_step_of(record) == 40);
+  record.set_session("of an earlier version");
+  CHECK(data_step_of(record) == 10);
+}
+
 }  // namespace
 }  // namespace speedo

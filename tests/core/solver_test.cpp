@@ -103,6 +103,21 @@ TEST_CASE("a run resumed from a snapshot is the unbroken run, bit by bit", "[sol
   }
 }
 
+TEST_CASE("training goes on with another step of the data than its iteration's", "[solver]") {
+  World world;
+  std::vector<bool> finite;
+  Solver::Hooks hooks;
+  hooks.progress = [&](std::int64_t, float loss) { finite.push_back(std::isfinite(loss)); };
+  const auto solver = world.solver(small_solver("iter_size: 1", "broken once"), std::move(hooks));
+  solver->read_from_step(1);
+  REQUIRE(solver->step(2));
+  REQUIRE(solver->step(2));
+  CHECK(finite == std::vector<bool>{true, true, false, true});  // batch 3 is broken
+  solver->read_from_step(3);
+  REQUIRE(solver->step(2));
+  CHECK(finite == std::vector<bool>{true, true, false, true, false, true});
+}
+
 TEST_CASE("tests do not change what is trained", "[solver]") {
   World world;
   const auto plain = world.solver(small_solver());

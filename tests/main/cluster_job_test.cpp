@@ -189,6 +189,34 @@ TEST_CASE("The place in the data follows the schedule: an iteration in rounds us
   CHECK(files.job().options.session.first_step == 150);  // runs of 5 steps
 }
 
+TEST_CASE("A solver state's data go on where its checkpoint says, whoever has trained") {
+  Files files("max_iter: 100");
+  files.flags.workers = "3";
+  files.flags.schedule.strategy = "sync";
+  caffe::SolverParameter before;
+  before.set_snapshot_prefix((files.folder / "snap").string());
+  CheckpointWriter writer(before, "job", {});
+  REQUIRE(writer.begin({1, 2}));
+  caffe::NetParameter model;
+  model.add_layer()->set_name("ip");
+  caffe::SolverState state;
+  state.set_iter(10);
+  files.flags.snapshot = (files.folder / "snap_iter_10.solverstate").string();
+  const auto first_step = [&](const std::string& session, std::optional<std::uint64_t> step) {
+    SnapshotParts parts{10, model, state, session, Digest{1, 2}};
+    parts.data_step = step;
+    REQUIRE(writer.write(parts));
+    return files.job().options.session.first_step;
+  };
+  CHECK(first_step("", std::nullopt) == 10);  // of one process
+  CHECK(first_step("", 25) == 25);            // of one that has gone on with a cluster's
+  MasterConfig cluster;
+  cluster.first_step = 40;
+  CHECK(first_step(MasterSession(cluster).save(), std::nullopt) == 40);
+  std::filesystem::remove(files.folder / "snap_iter_10.speedo");
+  CHECK(files.job().options.session.first_step == 30);
+}
+
 TEST_CASE("eamsgd trains with Nesterov's momentum") {
   Files files("max_iter: 100");
   files.flags.schedule.strategy = "eamsgd";

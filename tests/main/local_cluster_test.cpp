@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include "checkpoint/resume.hpp"
 #include "main/command_support.hpp"
 
 namespace speedo::test {
@@ -495,6 +496,34 @@ TEST_CASE("A cluster goes on from a snapshot of speedo train, and starts from we
   REQUIRE(tuned.exit_code == 0);
   CHECK(tuned.json()["merges"] == 5);
   CHECK(tuned.json()["accuracy"] == 1.0);
+}
+
+TEST_CASE("Training goes on in its data from one process to a cluster, and back") {
+  ClusterPlace place;
+  const std::string solver = place.write_solver("max_iter: 10");
+  const auto trains = [&](std::vector<std::string> command, const std::string& iterations) {
+    command.insert(command.end(), {"--solver", solver, "--max-iter", iterations});
+    const Outcome outcome = place.run(command);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+    const auto record = read_record(place.file("snap_iter_" + iterations + ".speedo"));
+    REQUIRE(record);
+    return data_step_of(*record);
+  };
+  const auto state = [&](int iteration) {
+    return place.file("snap_iter_" + std::to_string(iteration) + ".solverstate");
+  };
+  const std::vector<std::string> cluster{"speedo", "run", "--workers", "2", "--sync"};
+  const auto with = [](std::vector<std::string> command, const std::vector<std::string>& more) {
+    command.insert(command.end(), more.begin(), more.end());
+    return command;
+  };
+  CHECK(trains({"speedo", "train"}, "10") == 10);
+  CHECK(trains(with(cluster, {"--resume=auto"}), "15") == 20);
+  CHECK(trains({"speedo", "train", "--resume=auto"}, "20") == 25);
+  CHECK(trains(with(cluster, {"--resume=" + place.file("snap_iter_20.speedo")}), "25") == 35);
+  CHECK(trains({"speedo", "train", "--snapshot", state(25)}, "30") == 40);
+  CHECK(trains(with(cluster, {"--snapshot", state(30)}), "35") == 50);
 }
 
 TEST_CASE("A cluster starts from the weights that the solver names") {

@@ -246,6 +246,36 @@ TEST_CASE("longer runs begin with the data that no run before was trained on") {
   }
 }
 
+TEST_CASE("the step at which one that reads alone goes on from a state") {
+  MasterConfig config = config_for(2, 100);
+  config.first_step = 7;
+  config.stages[0].update.steps_per_run = 3;
+  const auto next = [](const MasterDriver& master) {
+    return MasterSession::next_step_of(master.session.save()).value();
+  };
+  MasterDriver rounds(config, "sync");
+  CHECK(next(rounds) == 7);
+  rounds.join(5, 0);
+  rounds.join(6, 1);
+  CHECK(next(rounds) == 7);
+  round(rounds, 0);
+  CHECK(next(rounds) == 7 + 6);
+  // Worker 1 does not get on; its run began with step 10.
+  MasterDriver other(config, "async");
+  other.join(5, 0);
+  other.join(6, 1);
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    other.trained(5, 0, other.trains[5].run);
+    other.merged(i, i + 1);
+  }
+  CHECK(open_shares(decode(other.session.save())) == std::vector<std::uint64_t>{1, 3, 5, 6});
+  CHECK(next(other) == 7 + 5 * 3);
+  CHECK(MasterSession::next_step_of("damaged").error().code == ErrorCode::kCorrupt);
+  record::Session far = decode(other.session.save());
+  far.set_data_steps(std::uint64_t{1} << 61U);
+  CHECK(MasterSession::next_step_of(far.SerializeAsString()).error().code == ErrorCode::kCorrupt);
+}
+
 TEST_CASE("a state within a stage ends it when the rest is done") {
   MasterDriver old(two_stages());
   old.join(5, 0);

@@ -119,6 +119,9 @@ class Solver {
   // Goes on from a snapshot. Error: kMismatch for the state or the weights of another net; the
   // solver is then to be thrown away.
   Result<void> restore(const caffe::SolverState& state, const caffe::NetParameter& model);
+  // The next iteration reads the batches step*iter_size and following, the one after it those
+  // behind them: where the iterations before did not take a step each. After restore().
+  void read_from_step(std::uint64_t step);
   // `count` iterations: tests, display lines, updates and snapshots where due. Errors: kNotFinite
   // when the loss is NaN or infinite non_finite_max times in a row; kData; kCannotWrite.
   Result<void> step(std::int64_t count);

@@ -234,6 +234,9 @@ class MasterSession {
   };
   // Error: kCorrupt.
   static Result<Origin> origin_of(std::string_view state);
+  // The step of the data stream at which one that reads them in order goes on from a state of
+  // save(): behind it only what a slow or dead worker held alone is left out. Error: kCorrupt.
+  static Result<std::uint64_t> next_step_of(std::string_view state);
 
  private:
   struct Impl;

@@ -47,8 +47,8 @@ Result<void> Solver::Impl::run_until(std::int64_t end) {
 
 // The next forward pass is the first of this iteration.
 void Solver::Impl::read_from(std::int64_t at) {
-  nets.train->set_batch_span(
-      {.first = static_cast<std::uint64_t>(at) * static_cast<std::uint64_t>(param.iter_size())});
+  const std::uint64_t step = static_cast<std::uint64_t>(at) + steps_ahead;
+  nets.train->set_batch_span({.first = step * static_cast<std::uint64_t>(param.iter_size())});
 }
 
 Result<void> Solver::Impl::iterate() {
@@ -388,6 +388,10 @@ Result<void> Solver::restore(const caffe::SolverState& state, const caffe::NetPa
   SPEEDO_INFO("SGDSolver: restoring history");
   SPEEDO_ASSIGN(impl_->iteration, impl_->rule->load(state));
   return {};
+}
+
+void Solver::read_from_step(std::uint64_t step) {
+  impl_->steps_ahead = step - static_cast<std::uint64_t>(impl_->iteration);
 }
 
 Result<void> Solver::step(std::int64_t count) {

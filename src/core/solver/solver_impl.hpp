@@ -33,6 +33,8 @@ struct Solver::Impl {
   std::vector<TestScores> last_scores;
   SmoothedLoss smoothed{1};
   std::int64_t iteration = 0;
+  // Of the data, beyond one for each iteration; the difference may wrap around.
+  std::uint64_t steps_ahead = 0;
   std::int64_t first_iteration = 0;  // of this stretch
   std::int64_t last_iteration = -1;  // of solve(): what follows it is finish()'s
   std::int64_t last_snapshot = -1;

@@ -83,15 +83,27 @@ TrainFlags train_flags(const OptionValues& values) {
   return flags;
 }
 
-// Where training begins. Gives which training it goes on with, if that is known.
-Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParameter& message,
-                             const TrainCheckpoints& checkpoints, Solver& solver) {
+// Which training is gone on with, if that is known, and how far its data are ahead of its
+// iterations (TrainCheckpoints::begin).
+struct Start {
+  TrainingId training;
+  std::uint64_t steps_ahead = 0;
+};
+
+Start go_on_at(std::uint64_t step, const TrainingId& training, Solver& solver) {
+  solver.read_from_step(step);
+  return {training, step - static_cast<std::uint64_t>(solver.iteration())};
+}
+
+// Where training begins.
+Result<Start> set_start(const TrainFlags& flags, const caffe::SolverParameter& message,
+                        const TrainCheckpoints& checkpoints, Solver& solver) {
   if (!flags.resume.empty()) {
     SPEEDO_ASSIGN(const std::optional<SavedCheckpoint> saved, checkpoints.find(flags.resume));
     if (saved) {
       SPEEDO_INFO("Resuming from iteration {}", saved->record.iteration());
       SPEEDO_TRY(solver.restore(saved->state, saved->model));
-      return training_of(saved->record);
+      return go_on_at(data_step_of(saved->record), training_of(saved->record), solver);
     }
     SPEEDO_INFO("--resume={}: there is no checkpoint to go on from; a new start", flags.resume);
   }
@@ -101,7 +113,8 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
     SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
     SPEEDO_TRY(solver.restore(state.state, state.model));
     warn_if_not_finite(flags.snapshot, state.model, solver.net());
-    return TrainingId{};
+    const auto step = data_step_of_state(flags.snapshot);
+    return step ? go_on_at(*step, {}, solver) : Start{};
   }
   const std::vector<std::string> files =
       split_at_commas(flags.weights.empty() ? weights_of(message) : flags.weights);
@@ -113,7 +126,7 @@ Result<TrainingId> set_start(const TrainFlags& flags, const caffe::SolverParamet
     for (const auto& test : solver.test_nets()) SPEEDO_TRY(test->copy_weights_from(weights));
   }
   if (!files.empty()) SPEEDO_TRY(sources.check(solver.net(), true));
-  return TrainingId{};
+  return Start{};
 }
 
 Result<void> check_keep_best(const caffe::SolverParameter& solver) {
@@ -281,9 +294,9 @@ Result<int> train(const TrainFlags& flags) {
   running = solver.get();
   checkpoints.set_owner({job_name(solver->net().name()), solver->net().layout().digest(),
                          file.solver.type()});
-  SPEEDO_ASSIGN(const TrainingId training, set_start(flags, file.solver, checkpoints, *solver));
+  SPEEDO_ASSIGN(const Start start, set_start(flags, file.solver, checkpoints, *solver));
   SPEEDO_TRY(check_room(flags, file.solver, memory.weight_bytes, solver->iteration()));
-  SPEEDO_TRY(checkpoints.begin(training));
+  SPEEDO_TRY(checkpoints.begin(start.training, start.steps_ahead));
 
   SPEEDO_TRY(train_to_end(checkpoints, reporter, drawing,
                           images_per_pass(solver->net()) * file.solver.iter_size(), *solver));

@@ -91,6 +91,8 @@ struct SnapshotParts {
   // Workers whose states go with it, in the order of their seats, and each of the states.
   std::vector<WorkerId> workers = {};
   std::function<Result<StateOfWorker>(WorkerId worker)> state_of = nullptr;
+  // Without a session: the step of the data that training goes on with.
+  std::optional<std::uint64_t> data_step = std::nullopt;
 };
 
 struct MasterHooks {

@@ -68,6 +68,22 @@ Result<MasterSession::Origin> MasterSession::origin_of(std::string_view bytes) {
   return Origin{training_of(state), state.term(), state.iteration()};
 }
 
+Result<std::uint64_t> MasterSession::next_step_of(std::string_view bytes) {
+  SPEEDO_ASSIGN(const record::Session state, decode(bytes));
+  std::uint64_t first = state.data_fresh();
+  for (auto open = state.data_open().rbegin(); open != state.data_open().rend(); ++open) {
+    if (*open + 1 != first) break;
+    first = *open;
+  }
+  const std::uint64_t shards = first - state.data_shard();
+  if (shards > (kCounterMax - state.data_step()) / state.data_steps()) {
+    return Error{ErrorCode::kCorrupt,
+                 "the saved state of the training session is damaged: its place in the data is "
+                 "beyond any"};
+  }
+  return state.data_step() + shards * state.data_steps();
+}
+
 std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   std::vector<ShardRange> used;
   MergeTally tally = tally_;
