@@ -47,7 +47,8 @@ ClusterPlan cluster_plan(const LocalPlan& plan) {
           .worker_parts = trainer_parts(worker),
           .master_parts = trainer_parts(master),
           .workers = plan.workers,
-          .devices = device_shares(gpus_of_workers(plan), plan.master_gpu)};
+          .devices = device_shares(gpus_of_workers(plan), plan.master_gpu),
+          .snapshot_workers = plan.snapshot_workers};
 }
 
 }  // namespace speedo

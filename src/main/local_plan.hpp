@@ -20,6 +20,7 @@ struct LocalPlan {
   std::vector<int> gpus = {};     // that workers take in turn; empty: as `compute` says
   std::optional<int> master_gpu;  // none: it computes on the CPU
   std::uint64_t workers = 1;
+  bool snapshot_workers = false;  // snapshots hold what each worker has alone
 };
 
 // The GPU of each worker; none: they compute on the CPU.

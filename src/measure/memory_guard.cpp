@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "train/job/job_solver.hpp"
+#include "train/states/saved_states.hpp"
 
 namespace speedo {
 
@@ -64,6 +65,18 @@ void add_rule(const std::vector<UpdateSpec>& stages, MemoryForecast& forecast) {
   if (forecast.nets == MemoryKind::kHost) return;
   forecast.weight_bytes += weights;
   forecast.weight_grad_bytes += weights;
+}
+
+// With snapshots of what workers have alone: the copy of it as it was before a run lies beside it.
+Result<void> add_states(const caffe::SolverParameter& solver, const std::vector<UpdateSpec>& stages,
+                        MemoryForecast& forecast) {
+  std::uint64_t most = 0;
+  for (const UpdateSpec& stage : stages) {
+    SPEEDO_ASSIGN(const std::uint64_t arrays, arrays_before_run(stage, solver));
+    most = std::max(most, arrays);
+  }
+  forecast.history_bytes += static_cast<std::int64_t>(most) * forecast.weight_bytes;
+  return {};
 }
 
 // Of one trainer: it runs no tests and writes no snapshots.
@@ -123,6 +136,7 @@ class MemoryGuard {
                      const SolverOptions& options) {
     const std::lock_guard lock(mutex_);
     SPEEDO_ASSIGN(MemoryForecast forecast, forecast_worker(solver, options, job.stages));
+    if (job.snapshot_workers) SPEEDO_TRY(add_states(solver, job.stages, forecast));
     if (!base_bytes_) base_bytes_ = forecast.base_bytes;
     forecast.base_bytes = *base_bytes_;
     const std::string what =
@@ -166,6 +180,7 @@ Result<ClusterForecast> forecast_cluster(const ClusterPlan& plan) {
   SPEEDO_ASSIGN(cluster.master, with(plan.master_parts, forecast_master));
   cluster.store_bytes = (kStoredVersions + static_cast<std::int64_t>(plan.workers)) *
                         record_bytes(cluster.worker, plan.stages);
+  if (plan.snapshot_workers) SPEEDO_TRY(add_states(plan.solver, plan.stages, cluster.worker));
   return cluster;
 }
 

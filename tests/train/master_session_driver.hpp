@@ -58,6 +58,7 @@ inline std::string to_text(const master_command::FinishSnapshot& c) {
 inline std::string to_text(const master_command::SendSaveState& c) {
   std::string text = fmt::format("save {} it {}", c.peer.value, c.message.iteration);
   if (c.message.merged_run != kNoRun) text += fmt::format(" merged {}", c.message.merged_run);
+  if (c.message.open_run != kNoRun) text += fmt::format(" before {}", c.message.open_run);
   return text;
 }
 inline std::string to_text(const master_command::EraseSeat& c) {

@@ -122,7 +122,7 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
   SECTION("with") {
     // Their runs under way have told them what was merged.
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
-          "save 5 it 1; save 6 it 1; snapshot 1");
+          "save 5 it 1 before 2; save 6 it 1 before 3; snapshot 1");
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6; states 1:");
     CHECK(master.snapshot_done(1) == "finish");
   }
@@ -134,6 +134,30 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
     other.join(6, 1);
     gathered_round(other, 0);
     CHECK(other.on(master_event::StopRequested{"SIGTERM", false}) == "stop 5; stop 6; finish");
+  }
+}
+
+TEST_CASE("states of a wished snapshot, or one at a stop, are without runs that it is without") {
+  MasterConfig config = gathering_config(9);
+  config.snapshot_interval = 0;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  master.join(6, 1);
+  gathered_round(master, 0);
+  master.trained(5, 0, 2);  // It waits for the other one's.
+  SECTION("wished") {
+    CHECK(master.on(master_event::SnapshotRequested{}) ==
+          "snapshot 1; save 5 it 1 before 2; save 6 it 1 before 3");
+  }
+  SECTION("at a stop") {
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
+          "save 5 it 1 before 2; save 6 it 1 before 3; snapshot 1");
+  }
+  SECTION("what came to nothing for good is no such run") {
+    CHECK(master.trained(6, 1, 3, std::numeric_limits<float>::quiet_NaN()).find("mean 1") !=
+          std::string::npos);
+    CHECK(master.on(master_event::StopRequested{"SIGTERM"}).empty());
+    CHECK(master.merged(1, 2).find("save 5 it 2 merged 2; save 6 it 2;") != std::string::npos);
   }
 }
 

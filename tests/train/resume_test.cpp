@@ -100,6 +100,38 @@ TEST_CASE("with its workers' states a job is the uninterrupted one, bit for bit,
   }
 }
 
+TEST_CASE("states of a moment with runs that are not merged are those before these runs") {
+  const UpdateSpec update = GENERATE(
+      UpdateSpec{}, UpdateSpec{.steps_per_run = 2}, UpdateSpec{.codec = {.kind = CodecKind::kTopK}},
+      UpdateSpec{.kind = UpdateKind::kElastic, .steps_per_run = 2, .moving_rate = 0.3F},
+      UpdateSpec{.kind = UpdateKind::kElasticMaster, .moving_rate = 0.25F});
+  JobSpec job = job_of({update});
+  job.solver_text += " type: \"Adam\" momentum2: 0.99";
+  job.snapshot_workers = true;
+  job.offset_shards = GENERATE(false, true);
+  job.expected_workers = 2;
+  CAPTURE(static_cast<int>(update.kind), update.steps_per_run, job.offset_shards);
+  TrainerCluster whole(job, 2);
+  rounds(whole, 5);
+  for (const int at : {0, 3}) {
+    CAPTURE(at);
+    TrainerCluster before(job, 2);
+    rounds(before, at);
+    const Merger::Copy now = before.copy();
+    before.train_all();
+    const SavedStates states = before.save_states(true);
+    before.merge({0, 1}, true);
+    const Checkpoint start{now.version, now.weights, now.histories, now.state};
+    TrainerCluster after(job, 2, {.from = &start});
+    after.deal(states, 2);
+    rounds(after, 5 - at);
+    REQUIRE(after.weights() == whole.weights());
+    // Nobody who gave its state has become another.
+    rounds(before, 4 - at);
+    REQUIRE(before.weights() == whole.weights());
+  }
+}
+
 TEST_CASE("workers' states go on with another codec, but for what the one before had left out") {
   const UpdateSpec plain{}, coded{.codec = {.kind = CodecKind::kTopK}};
   for (const auto& [first, second] : {std::pair(plain, coded), std::pair(coded, plain)}) {

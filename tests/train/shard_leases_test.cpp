@@ -53,6 +53,27 @@ TEST_CASE("open are the free, the held, the reported; not the used") {
   CHECK(start(leases, {{{4}, 1}})[0].current.first == 1);
 }
 
+TEST_CASE("what a worker began is open until it is decided on, whoever has the shards then") {
+  ShardLeases leases(0);
+  CHECK_FALSE(leases.has_begun_open({0}));
+  start(leases, {{{0}, 2}, {{1}, 1}});  // 0, 1/3 and 2/4
+  CHECK(leases.has_begun_open({0}));
+  const ShardRange shards = leases.report({0});
+  CHECK(leases.has_begun_open({0}));
+  leases.free_reported(shards);
+  CHECK_FALSE(leases.has_begun_open({0}));
+  leases.use_up(leases.report({1}));
+  CHECK_FALSE(leases.has_begun_open({1}));
+  start(leases, {{{1}, 1}});  // 4/0
+  leases.use_up(leases.report({1}));
+  start(leases, {{{1}, 1}});
+  leases.report({1});
+  CHECK(leases.has_begun_open({1}));
+  CHECK_FALSE(leases.has_begun_open({0}));
+  leases.give_back({1});
+  CHECK(leases.has_begun_open({1}));
+}
+
 TEST_CASE("shards of another length begin with the data that no run was trained on") {
   ShardLeases leases(0, {}, {.shard = 0, .step = 100, .steps = 1});
   start(leases, {{{0}, 1}, {{1}, 1}});  // 0/2, 1/3

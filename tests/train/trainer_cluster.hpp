@@ -234,16 +234,18 @@ class TrainerCluster {
     }
   }
 
-  // What every worker has alone, as a snapshot of this moment has it.
-  SavedStates save_states() {
+  // What every worker has alone, as a snapshot of this moment has it. `without_last`: of weights
+  // without what the workers have trained last.
+  SavedStates save_states(bool without_last = false) {
     std::vector<StateOfWorker> states;
     for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
       const Worker& each = workers_[worker];
-      const SaveStateMessage order{.worker = worker,
-                                   .iteration = iteration_,
-                                   .merged_run = each.merged_run,
-                                   .merged_weight_bits =
-                                       std::bit_cast<std::uint32_t>(each.merged_weight)};
+      const SaveStateMessage order{
+          .worker = worker,
+          .iteration = iteration_,
+          .merged_run = each.merged_run,
+          .merged_weight_bits = std::bit_cast<std::uint32_t>(each.merged_weight),
+          .open_run = without_last ? each.run.value : kNoRun};
       const auto saved =
           await<Result<void>>([&](auto done) { trainer(worker).save_state(order, done); });
       if (!saved) FAIL(saved.error().message);

@@ -50,13 +50,15 @@ TEST_CASE("a job survives the store") {
                     .offset_shards = true,
                     .expected_workers = 5,
                     .deterministic = true,
-                    .step_parts = 7};
+                    .step_parts = 7,
+                    .snapshot_workers = true};
   const auto copy = decode_job(encode(job));
   REQUIRE(copy);
   CHECK(copy->solver_text == job.solver_text);
   CHECK(copy->base == job.base);
   CHECK(copy->stages == job.stages);
   CHECK(copy->offset_shards == job.offset_shards);
+  CHECK(copy->snapshot_workers == job.snapshot_workers);
   CHECK(copy->expected_workers == job.expected_workers);
   CHECK(copy->deterministic);
   CHECK(copy->step_parts == 7);

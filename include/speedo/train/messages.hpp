@@ -116,7 +116,10 @@ struct SaveStateMessage {
   std::uint64_t iteration = 0;
   std::uint64_t merged_run = kNoRun;
   std::uint32_t merged_weight_bits = 0x3F800000;
-  auto fields() { return std::tie(worker, iteration, merged_run, merged_weight_bits); }
+  // Its last run if the snapshot is without that, and has its data as still to be trained: the
+  // state is the one before it. Else kNoRun.
+  std::uint64_t open_run = kNoRun;
+  auto fields() { return std::tie(worker, iteration, merged_run, merged_weight_bits, open_run); }
 };
 
 // worker -> master: it is there, whole; or why not, by an ErrorCode other than 0.

@@ -38,6 +38,7 @@ struct JobSpec {
   std::uint64_t expected_workers = 1;
   bool deterministic = false;  // the result depends on the seed and the number of workers only
   std::uint32_t step_parts = 1;  // in which steps of replicated updates are made
+  bool snapshot_workers = false;  // snapshots hold what each worker has alone
 };
 std::string encode(const JobSpec& job);
 Result<JobSpec> decode_job(const std::string& bytes);

@@ -125,7 +125,8 @@ LocalPlan local_plan(const RunFlags& flags, const SolverFile& file, std::vector<
           .compute = compute,
           .gpus = flags.gpus,
           .master_gpu = flags.master_gpu,
-          .workers = workers};
+          .workers = workers,
+          .snapshot_workers = flags.cluster.snapshot_workers};
 }
 
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,

@@ -270,9 +270,8 @@ void SessionChecker::check_state(std::string_view bytes, bool merges) {
   if (merges) {
     for (const std::uint64_t run : merging_runs_) merging.push_back(contributions_[run].shards);
   }
-  const bool discards = config_.stages[stage_].strategy.name == "weedout";
-  shards_.check_state(state, merging, discards);
-  if (merges || discards) return;
+  shards_.check_state(state, merging, drops_silently());
+  if (merges || drops_silently()) return;
   expect(kStart, state.contributions() == merged_contributions_, "a state with other counts");
 }
 
@@ -346,7 +345,19 @@ void SessionChecker::obey(const master_command::SendSaveState& c) {
   expect(kMessages, !is_told || (merged != merged_of_.end() &&
                                  merged->second == c.message.merged_run),
          "another run is said to be merged than the worker's last");
+  check_open_run(found->second, c.message.open_run);
   asked_.insert(c.message.worker);
+}
+
+// A state has the worker's last run exactly if the snapshot does not deal its data out again.
+void SessionChecker::check_open_run(const Incarnation& incarnation, std::uint64_t run) const {
+  if (drops_silently() || again_.contains(incarnation.worker)) return;
+  std::optional<std::uint64_t> open = incarnation.run;
+  for (const auto& [reported, each] : contributions_) {
+    if (each.worker == incarnation.worker) open = open.value_or(reported);
+  }
+  expect(kOnce, open.value_or(kNoRun) == run,
+         "a state with a run whose data are open, or without one whose data are used");
 }
 
 void SessionChecker::note(const master_event::StateSaved& e) {

@@ -118,6 +118,9 @@ class SessionChecker {
   void check_weight(const master_command::StartMerge& merge,
                     const master_command::StartMerge::Contribution& each,
                     const Contribution& contribution) const;
+  // Whether the schedule may drop contributions without saying so.
+  bool drops_silently() const { return config_.stages[stage_].strategy.name == "weedout"; }
+  void check_open_run(const Incarnation& incarnation, std::uint64_t run) const;
   void check_seat(std::uint64_t seat);
   void check_tests() const;
   void check_parked() const;

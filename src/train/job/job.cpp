@@ -77,6 +77,7 @@ std::string encode(const JobSpec& job) {
   message.set_expected_workers(job.expected_workers);
   message.set_step_parts(job.step_parts);
   message.set_deterministic(job.deterministic);
+  message.set_snapshot_workers(job.snapshot_workers);
   return message.SerializeAsString();
 }
 
@@ -92,7 +93,8 @@ Result<JobSpec> decode_job(const std::string& bytes) {
               .offset_shards = message.offset_shards(),
               .expected_workers = message.expected_workers(),
               .deterministic = message.deterministic(),
-              .step_parts = message.step_parts()};
+              .step_parts = message.step_parts(),
+              .snapshot_workers = message.snapshot_workers()};
   bool known = job.expected_workers > 0 && message.stage_size() > 0 && job.step_parts > 0 &&
                job.step_parts <= kRecordServersMax;
   for (const record::Update& stage : message.stage()) {

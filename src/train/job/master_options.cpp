@@ -25,7 +25,8 @@ JobSpec job_spec(const MasterOptions& options) {
           .offset_shards = terms.offset_shards,
           .expected_workers = terms.expected_workers,
           .deterministic = terms.deterministic,
-          .step_parts = terms.step_parts};
+          .step_parts = terms.step_parts,
+          .snapshot_workers = options.session.snapshot_workers};
 }
 
 MergerConfig merger_config(const MasterOptions& options, Platform& platform) {

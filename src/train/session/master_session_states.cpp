@@ -10,17 +10,17 @@
 namespace speedo {
 
 // Before any later order reaches them: what they put into the store is of the weights that the
-// snapshot has, but for runs under way, which they finish first.
+// snapshot has. Of a run that is not in those it is what the run began with.
 void MasterSession::Impl::ask_for_states() {
   if (states_.is_of(iteration())) return;
   std::map<WorkerId, std::string> asked;
   for (const auto& [id, member] : members_.all()) {
     if (workers_are_sent_away_ || member.gone || !runs_.was_ordered(id)) continue;
-    const Runs::Order last = runs_.last_merged(id);
+    const Runs::Order last = runs_.last(id);
     out_.add(master_command::SendSaveState{
         member.peer,
-        {id.value, iteration(), last.merged_run,
-         std::bit_cast<std::uint32_t>(last.merged_weight)}});
+        {id.value, iteration(), last.merged_run, std::bit_cast<std::uint32_t>(last.merged_weight),
+         leases_.has_begun_open(id) ? last.run.value : kNoRun}});
     asked.emplace(id, member.name);
   }
   states_.begin(iteration(), std::move(asked), clock_.now());

@@ -38,7 +38,7 @@ void Runs::arrive(WorkerId id, const ProcessUuid& process) {
 Runs::Order Runs::start(WorkerId id, Instant now) {
   Worker& worker = workers_[id];
   SPEEDO_ASSERT(!worker.run.has_value());
-  worker.run = RunId{next_++};
+  worker.run = worker.last_run = RunId{next_++};
   worker.progressed = now;
   worker.progress.reset();
   const Order order{*worker.run, std::exchange(worker.merged_run, kNoRun),
@@ -50,10 +50,10 @@ Runs::Order Runs::start(WorkerId id, Instant now) {
   return order;
 }
 
-Runs::Order Runs::last_merged(WorkerId id) const {
-  const auto found = workers_.find(id);
-  if (found == workers_.end()) return {};
-  return {{}, found->second.merged_run, found->second.merged_weight};
+Runs::Order Runs::last(WorkerId id) const {
+  SPEEDO_ASSERT(workers_.contains(id));
+  const Worker& worker = workers_.at(id);
+  return {worker.last_run, worker.merged_run, worker.merged_weight};
 }
 
 bool Runs::is_under_way(WorkerId worker, RunId run) const {

@@ -49,8 +49,9 @@ class Runs {
 
   // Requires: no run of the worker is under way.
   Order start(WorkerId worker, Instant now);
-  // The contribution that the worker's next order will tell of, if one was merged; without a run.
-  Order last_merged(WorkerId worker) const;
+  // The worker's last run, and the contribution that its next order will tell of, if one was
+  // merged. Requires: was_ordered().
+  Order last(WorkerId worker) const;
   bool is_under_way(WorkerId worker, RunId run) const;
   bool is_busy(WorkerId worker) const;
   bool any_under_way() const { return count_under_way() > 0; }
@@ -80,6 +81,7 @@ class Runs {
  private:
   struct Worker {                           // that was given a run
     std::optional<RunId> run;               // under way
+    RunId last_run;
     Instant progressed{0};                  // time of the last sign that it gets on
     std::optional<std::uint64_t> progress;  // by its last beat
     std::uint64_t merged_run = kNoRun;

@@ -13,8 +13,8 @@ void insert(std::set<std::uint64_t>& set, const std::optional<ShardRange>& range
   for (std::uint64_t i = 0; range && i < range->count; ++i) set.insert(range->first + i);
 }
 
-void erase(std::set<std::uint64_t>& set, ShardRange range) {
-  for (std::uint64_t i = 0; i < range.count; ++i) set.erase(range.first + i);
+void erase(std::map<std::uint64_t, WorkerId>& map, ShardRange range) {
+  for (std::uint64_t i = 0; i < range.count; ++i) map.erase(range.first + i);
 }
 
 // Requires: all of it is there.
@@ -93,8 +93,9 @@ ShardRange ShardLeases::report(WorkerId worker) {
   const auto held = held_.find(worker);
   SPEEDO_ASSERT(held != held_.end());
   SPEEDO_ASSERT(held->second.current.has_value());
-  insert(reported_, held->second.current);
-  return *std::exchange(held->second.current, std::nullopt);
+  const ShardRange shards = *std::exchange(held->second.current, std::nullopt);
+  for (std::uint64_t i = 0; i < shards.count; ++i) reported_.emplace(shards.first + i, worker);
+  return shards;
 }
 
 void ShardLeases::use_up(ShardRange reported) {
@@ -116,6 +117,13 @@ ShardLeases::Lease ShardLeases::train_again(WorkerId worker, ShardRange reported
   erase(reported_, reported);
   held.current = reported;
   return {reported, held.next->first};
+}
+
+bool ShardLeases::has_begun_open(WorkerId worker) const {
+  const auto held = held_.find(worker);
+  if (held != held_.end() && held->second.current) return true;
+  return std::ranges::any_of(reported_,
+                             [worker](const auto& each) { return each.second == worker; });
 }
 
 void ShardLeases::give_back(WorkerId worker) {

@@ -74,6 +74,10 @@ class ShardLeases {
   // The worker trains them again; what it has reserved stays so. Requires: they were its last.
   Lease train_again(WorkerId worker, ShardRange reported);
 
+  // Whether shards that the worker began are open: its run is under way, or nothing is decided yet
+  // on what it reported.
+  bool has_begun_open(WorkerId worker) const;
+
   // The worker is gone: what it holds is free again. Not an error: it holds nothing.
   void give_back(WorkerId worker);
 
@@ -88,7 +92,8 @@ class ShardLeases {
   ShardRange take(std::uint64_t shards);
 
   std::map<WorkerId, Held> held_;
-  std::set<std::uint64_t> free_, reported_;
+  std::set<std::uint64_t> free_;
+  std::map<std::uint64_t, WorkerId> reported_;  // by whom
   std::uint64_t fresh_;
   ShardPlace place_;
   std::vector<std::uint64_t> open_;  // ascending; new ones join at the end

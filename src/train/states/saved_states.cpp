@@ -55,13 +55,19 @@ struct ArraysOfState {
   std::uint64_t weights = 0, histories = 0, residual = 0;
 };
 
+// Without what a codec has left. `histories`: of the solver.
+ArraysOfState own_arrays(const UpdateSpec& stage, std::size_t histories) {
+  ArraysOfState arrays;
+  if (is_elastic(stage.kind)) arrays.weights = 1;
+  if (keeps_own_histories(stage)) arrays.histories = histories;
+  return arrays;
+}
+
 Result<ArraysOfState> parts_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
                                      const caffe::SolverParameter& solver) {
   const UpdateSpec& stage = stages[number];
   SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
-  ArraysOfState arrays;
-  if (is_elastic(stage.kind)) arrays.weights = 1;
-  if (keeps_own_histories(stage)) arrays.histories = histories;
+  ArraysOfState arrays = own_arrays(stage, histories);
   if (may_hold_residual(stages, number)) {
     arrays.residual = averages_histories(stage) ? 1 + histories : 1;
   }
@@ -110,6 +116,13 @@ Result<void> check_sizes(const record::WorkerState& head, const std::vector<Upda
                   head.worker(), head.weights(), head.histories(), head.residual(),
                   head.stage() + 1, arrays.weights * arena, arrays.histories * arena,
                   arrays.residual * arena)};
+}
+
+Result<std::uint64_t> arrays_before_run(const UpdateSpec& stage,
+                                        const caffe::SolverParameter& solver) {
+  SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
+  const ArraysOfState arrays = own_arrays(stage, histories);
+  return arrays.weights + arrays.histories;
 }
 
 Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,

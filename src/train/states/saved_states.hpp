@@ -38,6 +38,10 @@ Result<void> check_owner(const record::WorkerState& head, const StateOwner& owne
 Result<void> check_sizes(const record::WorkerState& head, const std::vector<UpdateSpec>& stages,
                          const caffe::SolverParameter& solver, std::uint64_t arena);
 
+// Arrays of the weights' length that a run of the stage changes of what its worker has alone: kept
+// as they were before it, where snapshots hold them. Errors: those of UpdateRule::history_count().
+Result<std::uint64_t> arrays_before_run(const UpdateSpec& stage,
+                                        const caffe::SolverParameter& solver);
 // Arrays of the weights' length that a worker has alone in the stage of this number, counted from
 // 0, with what the codecs of stages before it may have left. Errors: those of
 // UpdateRule::history_count().

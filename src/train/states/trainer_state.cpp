@@ -31,6 +31,27 @@ record::WorkerState TrainerEngine::state_head() const {
   return head;
 }
 
+// What a run changes of its state, but for what the codec takes care of.
+std::vector<const Arena*> TrainerEngine::arrays_before_run() {
+  std::vector<const Arena*> arrays;
+  if (!incarnation_.job.snapshot_workers) return arrays;
+  if (is_elastic(spec().kind)) arrays.push_back(&learner_->weights());
+  if (!keeps_own_histories(spec())) return arrays;
+  for (const Arena* history : rule_->histories()) arrays.push_back(history);
+  return arrays;
+}
+
+void TrainerEngine::download_own(StateOfWorker& state) {
+  Device& device = learner_->backend().device();
+  if (state.head.weights() != 0) device.download(state.weights(), learner_->weights().data());
+  std::span<float> histories = state.histories();
+  for (const Arena* history : histories.empty() ? std::vector<Arena*>{} : rule_->histories()) {
+    const auto count = static_cast<std::size_t>(history->size());
+    device.download(histories.first(count), history->data());
+    histories = histories.subspan(count);
+  }
+}
+
 Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
   if (!stage_) return Error{ErrorCode::kUnavailable, "it has not trained yet"};
   codec_.settle(order.merged_run);
@@ -39,15 +60,20 @@ Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
   state.head.set_iteration(order.iteration);
   state.head.set_worker(incarnation_.worker.value);
   state.head.set_term(incarnation_.term);
+  const bool is_before = before_run_.is_of(order.open_run);
+  if (is_before) {
+    state.head.set_updates_held(before_run_.counts().updates_held);
+    state.head.set_steps_done(before_run_.counts().steps_done);
+    if (is_elastic(spec().kind)) {
+      state.head.set_weights(static_cast<std::uint64_t>(learner_->layout().element_count()));
+    }
+  }
   state.values.resize(static_cast<std::size_t>(state.head.weights() + state.head.histories() +
                                                state.head.residual()));
-  Device& device = learner_->backend().device();
-  if (state.head.weights() != 0) device.download(state.weights(), learner_->weights().data());
-  std::span<float> histories = state.histories();
-  for (const Arena* history : histories.empty() ? std::vector<Arena*>{} : rule_->histories()) {
-    const auto count = static_cast<std::size_t>(history->size());
-    device.download(histories.first(count), history->data());
-    histories = histories.subspan(count);
+  if (is_before) {
+    before_run_.download(state.values);
+  } else {
+    download_own(state);
   }
   codec_.copy_residual(state.residual());
   if (!all_finite(state.values)) {

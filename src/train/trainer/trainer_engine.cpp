@@ -204,7 +204,7 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
         update_->home());
   }
   stage_ = stage;
-  return {};
+  return before_run_.follow(learner_->backend(), arrays_before_run());
 }
 
 Result<RunReport> TrainerEngine::run(const TrainMessage& order,
@@ -227,6 +227,7 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   SPEEDO_ASSIGN(std::uint64_t base, begin_update(order));
   clock.steps_begin();
   begin_steps(order);
+  before_run_.keep(order.run, {.updates_held = updates_held_, .steps_done = steps_done_});
   auto computed = compute(order, base);
   // Weights that were overwritten while they came: from the newer ones, with the same data.
   while (!computed && std::exchange(weights_are_gone_, false)) {

@@ -12,12 +12,13 @@
 
 #include "caffe.pb.h"
 #include "store/shared/memory_exchange.hpp"
+#include "train/states/state_before_run.hpp"
+#include "train/states/worker_state.hpp"
 #include "train/trainer/buckets_ahead.hpp"
 #include "train/trainer/learner.hpp"
 #include "train/trainer/run_clock.hpp"
-#include "train/states/worker_state.hpp"
-#include "train/trainer/trainer_host_view.hpp"
 #include "train/trainer/trainer_exchange.hpp"
+#include "train/trainer/trainer_host_view.hpp"
 #include "train/trainer/trainer_update.hpp"
 
 namespace speedo {
@@ -95,6 +96,8 @@ class TrainerEngine {
   Result<std::unique_ptr<WorkerUpdate>> make_update(const UpdateSpec& update);
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
   record::WorkerState state_head() const;  // without what only the snapshot knows
+  std::vector<const Arena*> arrays_before_run();
+  void download_own(StateOfWorker& state);
   Result<void> take_seat(const TrainMessage& order);
   bool fits(const record::WorkerState& head) const;
   void load(StateOfWorker& state);
@@ -132,6 +135,7 @@ class TrainerEngine {
   int rounds_ = 0;                   // orders in a row for the version after the base before
   std::optional<Instant> ended_at_;  // the run before this one, of this incarnation
   std::uint64_t steps_done_ = 0;
+  StateBeforeRun before_run_;
   std::optional<OwnPlace> last_order_;
   std::optional<std::uint64_t> contributed_;  // the run before this one, if it did
   bool diverged_ = false;                     // it came to nothing finite
