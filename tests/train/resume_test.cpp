@@ -132,6 +132,47 @@ TEST_CASE("states of a moment with runs that are not merged are those before the
   }
 }
 
+TEST_CASE("a worker of another number goes on in the data where its state's worker was") {
+  JobSpec job = job_of({{}});
+  job.offset_shards = true;
+  job.expected_workers = 2;
+  const bool says_where = GENERATE(true, false);
+  TrainerCluster whole(job, 2);
+  rounds(whole, 5);
+  TrainerCluster before(job, 2);
+  rounds(before, 3);
+  SavedStates states = before.save_states();
+  if (!says_where) {
+    states.read = [read = states.read](std::size_t k) {
+      auto state = read(k);
+      state->head.clear_data_part();
+      state->head.clear_data_parts();
+      return state;
+    };
+  }
+  const Merger::Copy now = before.copy();
+  const Checkpoint start{now.version, now.weights, now.histories, now.state};
+  // Seat 0 goes to worker 1, which would begin in the middle, and 1 to worker 2, which would not.
+  TrainerCluster after(job, 3, {.from = &start});
+  after.deal(states, 2);
+  for (int round = 0; round < 2; ++round) {
+    for (const std::size_t worker : {1, 2}) {
+      TrainMessage order = after.order(worker);
+      order.seat = round == 0 ? worker - 1 : kNoSeat;
+      after.train(worker, order);
+    }
+    after.merge({1, 2}, true);
+  }
+  CHECK(after.weights() == whole.weights());
+  // As one whose connection broke it keeps its place.
+  after.prepare(1);
+  after.prepare(2);
+  rounds(whole, 1);
+  for (const std::size_t worker : {1, 2}) after.train(worker);
+  after.merge({1, 2}, true);
+  CHECK(after.weights() == whole.weights());
+}
+
 TEST_CASE("workers' states go on with another codec, but for what the one before had left out") {
   const UpdateSpec plain{}, coded{.codec = {.kind = CodecKind::kTopK}};
   for (const auto& [first, second] : {std::pair(plain, coded), std::pair(coded, plain)}) {

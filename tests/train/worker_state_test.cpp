@@ -89,6 +89,10 @@ TEST_CASE("a state whose head lies, or whose numbers are not finite, is refused"
     state.head.set_histories(std::uint64_t{1} << 63U);
     state.head.set_residual(4);
   }
+  SECTION("its data begin behind their end") {
+    state.head.set_data_part(2);
+    state.head.set_data_parts(2);
+  }
   SECTION("infinite") { state.values[2] = std::numeric_limits<float>::infinity(); }
   const auto read = parse_state_file(to_file_bytes(state), "f");
   REQUIRE_FALSE(read);

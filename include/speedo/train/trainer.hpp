@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,12 @@ struct JobSpec {
 };
 std::string encode(const JobSpec& job);
 Result<JobSpec> decode_job(const std::string& bytes);
+
+// Where a worker with data of its own begins in them.
+struct DataStart {
+  std::uint64_t part = 0, parts = 1;
+  bool operator==(const DataStart&) const = default;
+};
 
 // Creates the parts a trainer and a master need, on the threads that will use them; main supplies
 // them.
@@ -97,6 +104,8 @@ class Trainer {
     // The shared memory that the store has before it; null: none.
     std::shared_ptr<WorkerMemory> memory = nullptr;
     std::uint64_t term = 0;  // of the master that admitted it
+    // Of the state that it goes on from; else its number and the job say it.
+    std::optional<DataStart> start = std::nullopt;
   };
   virtual void prepare(Incarnation incarnation, std::function<void(Result<Digest>)> done) = 0;
   // One run of the prepared job. A loss that is not finite is reported like any other, but nothing

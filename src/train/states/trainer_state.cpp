@@ -28,6 +28,11 @@ record::WorkerState TrainerEngine::state_head() const {
   }
   head.set_updates_held(updates_held_);
   head.set_steps_done(steps_done_);
+  if (incarnation_.job.offset_shards) {
+    const DataStart start = start_of(incarnation_);
+    head.set_data_part(start.part);
+    head.set_data_parts(start.parts);
+  }
   return head;
 }
 
@@ -81,6 +86,25 @@ Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
   }
   return put_state(*incarnation_.store, state_key(incarnation_.term, incarnation_.worker.value),
                    state);
+}
+
+// Of a state that does not say where its data began, its worker's number does. One that cannot be
+// read take_seat() tells of.
+Result<std::optional<TrainerEngine::Incarnation>> TrainerEngine::moved_to(
+    std::uint64_t seat) const {
+  std::optional<Incarnation> moved;
+  if (seat == kNoSeat || !incarnation_.job.offset_shards) return moved;
+  const auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, seat), model_);
+  if (!state && is_transient(state.error().code)) return state.error();
+  if (!state) return moved;
+  const record::WorkerState& head = state->head;
+  const std::uint64_t workers = incarnation_.job.expected_workers;
+  const DataStart start = head.has_data_parts() ? DataStart{head.data_part(), head.data_parts()}
+                                                : DataStart{head.worker() % workers, workers};
+  if (start == start_of(incarnation_)) return moved;
+  moved = incarnation_;
+  moved->start = start;
+  return moved;
 }
 
 // One that is lost or of something else is no reason not to train: the worker begins as it is.

@@ -50,6 +50,9 @@ Error damaged(const std::string& name, std::string_view what) {
 Result<void> check_head(const record::WorkerState& head, std::uint64_t floats,
                         const std::string& name) {
   if (!counts_fit(head, floats)) return damaged(name, "has a head that does not fit its numbers");
+  if (head.has_data_parts() && head.data_part() >= head.data_parts()) {
+    return damaged(name, "has a damaged head: its data begin nowhere");
+  }
   const std::int64_t updates = head.updates_held();
   if (updates >= 0 && updates <= kUpdatesHeldMax) return {};
   return damaged(name, fmt::format("has a damaged head: its histories hold {} updates", updates));

@@ -39,6 +39,8 @@ class ThreadTrainer : public Trainer {
       if (!engine_) {
         return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
       }
+      const auto placed = take_place(order.seat);
+      if (!placed) return done(placed.error());
       done(engine_->run(order, [this, generation] { return generation_.load() != generation; }));
     });
   }
@@ -64,6 +66,14 @@ class ThreadTrainer : public Trainer {
   std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
 
  private:
+  Result<void> take_place(std::uint64_t seat) {
+    SPEEDO_ASSIGN(const auto moved, engine_->moved_to(seat));
+    if (!moved) return {};
+    engine_.reset();  // Two nets at once might not fit.
+    SPEEDO_ASSIGN(engine_, TrainerEngine::create(parts_, *moved, progress_));
+    return {};
+  }
+
   const TrainerParts parts_;
   std::atomic<std::uint64_t> generation_{0};  // of orders; cancel() starts the next
   std::atomic<std::uint64_t> progress_{0};

@@ -40,8 +40,8 @@ std::uint64_t whole_microseconds(std::chrono::nanoseconds time) {
 // With shards of their own, workers begin at different places of the data.
 double start_fraction(const TrainerEngine::Incarnation& incarnation) {
   if (!incarnation.job.offset_shards) return 0.0;
-  return static_cast<double>(incarnation.worker.value % incarnation.job.expected_workers) /
-         static_cast<double>(incarnation.job.expected_workers);
+  const DataStart start = start_of(incarnation);
+  return static_cast<double>(start.part) / static_cast<double>(start.parts);
 }
 
 Result<void> check_job(const JobSpec& job) {
@@ -71,6 +71,11 @@ Result<void> check_order(const TrainMessage& order, const JobSpec& job) {
 }
 
 }  // namespace
+
+DataStart start_of(const Trainer::Incarnation& incarnation) {
+  const std::uint64_t workers = incarnation.job.expected_workers;
+  return incarnation.start.value_or(DataStart{incarnation.worker.value % workers, workers});
+}
 
 Result<std::unique_ptr<TrainerEngine>> TrainerEngine::create(
     const TrainerParts& parts, Incarnation incarnation, std::atomic<std::uint64_t>& progress) {
@@ -133,14 +138,18 @@ void TrainerEngine::connect() {
 
 bool TrainerEngine::begin_incarnation(const Incarnation& incarnation) {
   const JobSpec& job = incarnation.job;
-  const bool fits = job.solver_text == incarnation_.job.solver_text &&
-                    job.base == incarnation_.job.base && job.stages == incarnation_.job.stages &&
-                    job.offset_shards == incarnation_.job.offset_shards &&
-                    job.deterministic == incarnation_.job.deterministic &&
-                    start_fraction(incarnation) == start_fraction(incarnation_);
+  const bool fits =
+      job.solver_text == incarnation_.job.solver_text && job.base == incarnation_.job.base &&
+      job.stages == incarnation_.job.stages &&
+      job.offset_shards == incarnation_.job.offset_shards &&
+      job.deterministic == incarnation_.job.deterministic &&
+      (!job.offset_shards || job.expected_workers == incarnation_.job.expected_workers);
   if (!fits) return false;
+  // Its place in the data stays, though its number is another.
+  const DataStart start = start_of(incarnation_);
   if (incarnation_.memory) earlier_memories_.push_back(std::move(incarnation_.memory));
   incarnation_ = incarnation;
+  incarnation_.start = start;
   connect();
   return true;
 }

@@ -23,6 +23,8 @@
 
 namespace speedo {
 
+DataStart start_of(const Trainer::Incarnation& incarnation);
+
 // What a trainer's thread owns: net, update rule, and the way of one run through them.
 // Thread safety: made, used and destroyed on one thread; `progress` is counted for others.
 class TrainerEngine {
@@ -42,6 +44,9 @@ class TrainerEngine {
   // How soon, where there is nothing to go on with.
   static constexpr Instant kNothingExpected = std::chrono::hours(1);
 
+  // This incarnation as it has to be made anew to begin its data where the state at a seat says:
+  // with --shard offset, and if it does not yet. Errors: those of the store.
+  Result<std::optional<Incarnation>> moved_to(std::uint64_t seat) const;
   // `cancelled` is asked between steps and between chunks.
   Result<RunReport> run(const TrainMessage& order, std::function<bool()> cancelled);
 
