@@ -28,13 +28,6 @@ Finding check_one(const RedisOptions& server, const StoreNeed& need) {
 
 }  // namespace
 
-std::int64_t redis_bytes(std::int64_t values) {
-  // By measurement with Redis 7 and jemalloc: 1 MiB and a head take 1.27 MiB of memory, since the
-  // allocator's sizes go up in steps of a quarter; other lengths take less.
-  constexpr double kOverhead = 1.3;
-  return static_cast<std::int64_t>(static_cast<double>(values) * kOverhead);
-}
-
 RedisLimit limit_of(const RedisMemory& memory) {
   if (memory.max > 0) return {memory.max, "maxmemory"};
   return {memory.machine, "its machine has"};

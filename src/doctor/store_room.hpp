@@ -11,9 +11,6 @@
 
 namespace speedo {
 
-// What values of so many bytes take of a server's memory, whose allocator rounds up.
-std::int64_t redis_bytes(std::int64_t values);
-
 // The most memory that a server may have, and what says so; 0: it is unknown.
 struct RedisLimit {
   std::int64_t most = 0;

@@ -21,6 +21,7 @@ struct LocalPlan {
   std::optional<int> master_gpu;  // none: it computes on the CPU
   std::uint64_t workers = 1;
   bool snapshot_workers = false;  // snapshots hold what each worker has alone
+  LocalStore store = {};
 };
 
 // The GPU of each worker; none: they compute on the CPU.

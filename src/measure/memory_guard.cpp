@@ -8,8 +8,11 @@
 #include <utility>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/codec/codec.hpp>
 
 #include "base/log.hpp"
+#include "measure/store_need.hpp"
 #include "train/job/job_solver.hpp"
 #include "train/states/saved_states.hpp"
 
@@ -20,16 +23,19 @@ namespace {
 // Of a device's weights and gradients: what others are given, and what is copied beside its work.
 constexpr std::int64_t kHostCopies = 2;
 
-// Versions of the weights that the store holds while one replaces the other, and arrays that the
-// master has besides its nets': the weights, the next ones, those on their way to the store, a copy
-// for a test or a snapshot.
-constexpr std::int64_t kStoredVersions = 2;
+// Arrays that the master has besides its nets': the weights, the next ones, those on their way to
+// the store, a copy for a test or a snapshot.
 constexpr std::int64_t kMasterArrays = 4;
 
-// A record of the weights with what a stage puts behind them.
+// A record of the weights, and a contribution, with what a stage puts behind them.
+std::int64_t record_bytes(const MemoryForecast& forecast, const UpdateSpec& stage) {
+  return forecast.weight_bytes + (averages_histories(stage) ? forecast.history_bytes : 0);
+}
+
 std::int64_t record_bytes(const MemoryForecast& forecast, const std::vector<UpdateSpec>& stages) {
-  const bool longer = std::any_of(stages.begin(), stages.end(), averages_histories);
-  return forecast.weight_bytes + (longer ? forecast.history_bytes : 0);
+  std::int64_t most = 0;
+  for (const UpdateSpec& stage : stages) most = std::max(most, record_bytes(forecast, stage));
+  return most;
 }
 
 // What a worker keeps of the weights that a run began with, to form the difference, or reads.
@@ -38,13 +44,30 @@ std::int64_t exchange_bytes(const MemoryForecast& forecast,
   std::int64_t most = 0;
   for (const UpdateSpec& stage : stages) {
     if (averages_histories(stage)) {
-      most = std::max(most, forecast.weight_bytes + forecast.history_bytes);
+      most = std::max(most, record_bytes(forecast, stage));
     } else if (stage.kind == UpdateKind::kFullDelta && stage.steps_per_run > 1) {
       most = std::max(most, forecast.weight_bytes);
     } else if (stage.replicated) {
       // A step, and a record of weights and histories while a replica reads one.
       most = std::max(most, 2 * forecast.weight_bytes + forecast.history_bytes);
     }
+  }
+  return most;
+}
+
+// What a worker keeps of codecs: the bytes that its contribution becomes, what it has left out, and
+// what it will have left out once this one is merged. In shared memory contributions are exact.
+std::int64_t codec_bytes(const MemoryForecast& forecast, const std::vector<UpdateSpec>& stages,
+                         bool shares_memory) {
+  constexpr auto kChunk = static_cast<std::int64_t>(kChunkBytes);
+  std::int64_t most = 0;
+  for (const UpdateSpec& stage : stages) {
+    if (stage.codec.kind == CodecKind::kNone) continue;
+    if (shares_memory && !stage.replicated) continue;
+    const std::int64_t bytes = record_bytes(forecast, stage);
+    const auto coded = static_cast<std::int64_t>(encoded_bytes_max(stage.codec, kCodecElementsMax));
+    const std::int64_t left_out = carries_residual(stage) ? 2 * bytes : 0;
+    most = std::max(most, left_out + (bytes + kChunk - 1) / kChunk * coded);
   }
   return most;
 }
@@ -82,10 +105,11 @@ Result<void> add_states(const caffe::SolverParameter& solver, const std::vector<
 // Of one trainer: it runs no tests and writes no snapshots.
 Result<MemoryForecast> forecast_worker(const caffe::SolverParameter& solver,
                                        const SolverOptions& options,
-                                       const std::vector<UpdateSpec>& stages) {
+                                       const std::vector<UpdateSpec>& stages, bool shares_memory) {
   SPEEDO_ASSIGN(MemoryForecast forecast, forecast_training(without_tests(solver), options));
   forecast.snapshot_bytes = 0;
-  forecast.exchange_bytes = exchange_bytes(forecast, stages);
+  forecast.exchange_bytes =
+      exchange_bytes(forecast, stages) + codec_bytes(forecast, stages, shares_memory);
   if (forecast.nets == MemoryKind::kDevice) {
     forecast.exchange_bytes += kHostCopies * forecast.weight_bytes;
   }
@@ -135,7 +159,8 @@ class MemoryGuard {
   Result<void> admit(const JobSpec& job, const caffe::SolverParameter& solver,
                      const SolverOptions& options) {
     const std::lock_guard lock(mutex_);
-    SPEEDO_ASSIGN(MemoryForecast forecast, forecast_worker(solver, options, job.stages));
+    // Whether its master is on this machine is not known yet.
+    SPEEDO_ASSIGN(MemoryForecast forecast, forecast_worker(solver, options, job.stages, false));
     if (job.snapshot_workers) SPEEDO_TRY(add_states(solver, job.stages, forecast));
     if (!base_bytes_) base_bytes_ = forecast.base_bytes;
     forecast.base_bytes = *base_bytes_;
@@ -166,20 +191,35 @@ struct ClusterForecast {
   std::int64_t store_bytes = 0;
 };
 
+// Of all its servers.
+Result<std::int64_t> forecast_store(const ClusterPlan& plan, std::int64_t weight_bytes) {
+  const StoredJob stored{.stages = plan.stages,
+                         .weight_bytes = weight_bytes,
+                         .workers = plan.workers,
+                         .part_copies = plan.store.part_copies,
+                         .worker_states = plan.store.worker_states,
+                         .shares_memory = plan.store.shares_memory};
+  SPEEDO_ASSIGN(const StoreNeed need, store_need(stored, plan.solver));
+  const auto servers = static_cast<std::int64_t>(plan.store.servers);
+  return redis_bytes(need.all + servers * need.on_its_way);
+}
+
 Result<ClusterForecast> forecast_cluster(const ClusterPlan& plan) {
   ClusterForecast cluster;
   const auto with = [&](const TrainerParts& parts, const auto& forecast) -> Result<MemoryForecast> {
     SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
     const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
     return forecast(
-        plan.solver,
-        SolverOptions{.backend = backend.get(), .feeds = feeds.get(), .base = plan.base},
-        plan.stages);
+        SolverOptions{.backend = backend.get(), .feeds = feeds.get(), .base = plan.base});
   };
-  SPEEDO_ASSIGN(cluster.worker, with(plan.worker_parts, forecast_worker));
-  SPEEDO_ASSIGN(cluster.master, with(plan.master_parts, forecast_master));
-  cluster.store_bytes = (kStoredVersions + static_cast<std::int64_t>(plan.workers)) *
-                        record_bytes(cluster.worker, plan.stages);
+  SPEEDO_ASSIGN(cluster.worker, with(plan.worker_parts, [&](const SolverOptions& options) {
+                  return forecast_worker(plan.solver, options, plan.stages,
+                                         plan.store.shares_memory);
+                }));
+  SPEEDO_ASSIGN(cluster.master, with(plan.master_parts, [&](const SolverOptions& options) {
+                  return forecast_master(plan.solver, options, plan.stages);
+                }));
+  SPEEDO_ASSIGN(cluster.store_bytes, forecast_store(plan, cluster.worker.weight_bytes));
   if (plan.snapshot_workers) SPEEDO_TRY(add_states(plan.solver, plan.stages, cluster.worker));
   return cluster;
 }

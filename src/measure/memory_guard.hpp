@@ -46,6 +46,13 @@ struct DeviceShare {
   bool has_master = false;
 };
 
+// What decides, beside its stages, how much a cluster's store holds.
+struct LocalStore {
+  std::uint64_t servers = 1;
+  bool shares_memory = true;  // workers and master exchange in memory, where that can be
+  bool part_copies = false, worker_states = false;  // as in StoredJob
+};
+
 // A cluster on this machine: its workers, its master and its store.
 struct ClusterPlan {
   const caffe::SolverParameter& solver;  // with its nets inline
@@ -55,6 +62,7 @@ struct ClusterPlan {
   std::uint64_t workers = 1;
   std::vector<DeviceShare> devices = {};
   bool snapshot_workers = false;  // snapshots hold what each worker has alone
+  LocalStore store = {};
 };
 
 // What is wanted of one memory; `parts`: what the bytes are made of.

@@ -5,9 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/limits.hpp>
+#include <speedo/codec/codec.hpp>
 
 #include "main/parts.hpp"
 #include "measure/memory_guard.hpp"
+#include "measure/store_need.hpp"
 #include "support/catch.hpp"
 #include "support/gpu/gpu_double.hpp"
 #include "train/job/job_solver.hpp"
@@ -162,6 +165,75 @@ TEST_CASE("A master's memory is predicted and judged, tests included") {
   caffe::SolverParameter unheard = solver;
   unheard.mutable_net_param()->mutable_layer(1)->set_type("Unheard");
   CHECK(admit_master(options, unheard, parts, {false, limit}).value() == 0);
+}
+
+// Of some MiB, so that weights show in figures of a tenth of one.
+caffe::SolverParameter large_solver() {
+  caffe::SolverParameter solver = solver_of("");
+  solver.mutable_net_param()->mutable_layer(1)->mutable_inner_product_param()->set_num_output(
+      200000);
+  return solver;
+}
+
+std::string parts_of(const UpdateSpec& stage, const LocalStore& store) {
+  const caffe::SolverParameter solver = large_solver();
+  const TrainerParts parts = trainer_parts({.threads = 1});
+  const auto demand = predict_cluster({solver, {}, {stage}, parts, parts, 3, {}, false, store});
+  INFO((demand ? "" : demand.error().message));
+  REQUIRE(demand);
+  return demand->host.parts;
+}
+
+bool ends_with_store(const std::string& parts, const StoreNeed& need, std::int64_t servers) {
+  CAPTURE(parts);
+  const std::string store =
+      "the store " + format_bytes(redis_bytes(need.all + servers * need.on_its_way));
+  CAPTURE(store);
+  CHECK(parts.ends_with(store));
+  return parts.ends_with(store);
+}
+
+TEST_CASE("A cluster's store is predicted with all copies that it holds, as Redis keeps them") {
+  const Machine place;
+  const std::int64_t weights =
+      forecast_training(large_solver(), place.options()).value().weight_bytes;
+  UpdateSpec delta, gradient;
+  gradient.kind = UpdateKind::kGradientOnly;
+  for (const UpdateSpec& stage : {delta, gradient}) {
+    StoredJob job{.stages = {stage}, .weight_bytes = weights, .workers = 3};
+    CHECK(ends_with_store(parts_of(stage, {.shares_memory = false}),
+                          store_need(job, large_solver()).value(), 1));
+    job.part_copies = job.worker_states = true;
+    CHECK(ends_with_store(parts_of(stage, {4, false, true, true}),
+                          store_need(job, large_solver()).value(), 4));
+    job.part_copies = job.worker_states = false;
+    job.shares_memory = true;
+    CHECK(ends_with_store(parts_of(stage, {}), store_need(job, large_solver()).value(), 1));
+  }
+}
+
+TEST_CASE("A worker keeps what its codec leaves out, twice, and what it sends") {
+  const Machine place;
+  const caffe::SolverParameter solver = large_solver();
+  const std::int64_t weights = forecast_training(solver, place.options()).value().weight_bytes;
+  const std::int64_t chunks = (weights + kChunkBytes - 1) / static_cast<std::int64_t>(kChunkBytes);
+  UpdateSpec stage;
+  stage.codec.kind = CodecKind::kInt8;
+  const std::int64_t sent =
+      chunks * static_cast<std::int64_t>(encoded_bytes_max(stage.codec, kCodecElementsMax));
+  const std::string left_out = "exchange " + format_bytes(2 * weights + sent);
+  CHECK(parts_of(stage, {.shares_memory = false}).find(left_out) != std::string::npos);
+  CHECK(parts_of(stage, {}).find("exchange") == std::string::npos);
+  stage.error_feedback = false;
+  CHECK(parts_of(stage, {.shares_memory = false}).find("exchange " + format_bytes(sent)) !=
+        std::string::npos);
+
+  stage.error_feedback = true;
+  JobSpec job = job_of("");
+  job.stages = {stage};
+  const auto refused = make_memory_guard(1, {false, {1, "the host"}})(job, solver, place.options());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find(left_out) != std::string::npos);
 }
 
 TEST_CASE("A net that cannot be built is none whose memory is judged for a cluster") {

@@ -56,6 +56,17 @@ TEST_CASE("A job's store holds all copies of weights, checkpoints and contributi
   CHECK_FALSE(store_need({.stages = {delta}}, typed_solver("Unheard")));
 }
 
+TEST_CASE("What workers contribute in shared memory is not in the store, but for replicas") {
+  UpdateSpec delta, replicated;
+  replicated.kind = UpdateKind::kGradientOnly;
+  replicated.replicated = true;
+  CHECK(need_of({.stages = {delta}, .shares_memory = true}).all == 3 * kWeights);
+  CHECK(need_of({.stages = {delta}, .worker_states = true, .shares_memory = true}).all ==
+        (3 + 3) * kWeights);
+  CHECK(need_of({.stages = {replicated}, .shares_memory = true}).all ==
+        need_of({.stages = {replicated}}).all);
+}
+
 TEST_CASE("What is on its way to a store and from it is a few chunks of each client") {
   constexpr std::int64_t kChunk = kChunkBytes;
   CHECK(need_of({.stages = {UpdateSpec{}}}).on_its_way == 4 * (kWeights + kChunk));

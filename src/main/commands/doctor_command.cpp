@@ -32,7 +32,7 @@ std::optional<ClusterDemand> demand_of(const Examination& examination) {
   const auto master_gpu = gpu_of(of_master);
   if (!file || !compute || !master_gpu) return std::nullopt;
   LocalPlan plan{.file = *file,
-                 .stages = {},
+                 .stages = {Schedule{}},
                  .compute = *compute,
                  .master_gpu = *master_gpu,
                  .workers = examination.workers};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -118,6 +119,14 @@ Result<std::vector<std::vector<int>>> processors_of_workers(const std::string& p
   return shares;
 }
 
+// A shard's merger is a process of its own, with which workers share no memory.
+LocalStore local_store(const ClusterFlags& flags) {
+  return {.servers = std::max<std::uint64_t>(1, flags.shards),
+          .shares_memory = !flags.no_shared_memory && flags.shards == 0,
+          .part_copies = flags.shards > 0 && !flags.no_shard_copies,
+          .worker_states = flags.snapshot_workers};
+}
+
 LocalPlan local_plan(const RunFlags& flags, const SolverFile& file, std::vector<Schedule> stages,
                      const ComputeOptions& compute, std::uint64_t workers) {
   return {.file = file,
@@ -126,7 +135,8 @@ LocalPlan local_plan(const RunFlags& flags, const SolverFile& file, std::vector<
           .gpus = flags.gpus,
           .master_gpu = flags.master_gpu,
           .workers = workers,
-          .snapshot_workers = flags.cluster.snapshot_workers};
+          .snapshot_workers = flags.cluster.snapshot_workers,
+          .store = local_store(flags.cluster)};
 }
 
 Result<std::int64_t> check_memory(const RunFlags& flags, const SolverFile& file,
