@@ -278,6 +278,12 @@ TEST_CASE("What cannot be computed with is refused") {
     cluster.net.buckets = {{.parameters = cluster.net.parameters, .needed = 1.5, .final = 1.0}};
     CHECK(message().find("net: a bucket's first use is 1.5") != std::string::npos);
   }
+  SECTION("a gradient before its weights are used") {
+    cluster.net.buckets = {{.parameters = cluster.net.parameters, .needed = 0.9, .final = 0.1}};
+    CHECK(message() == "net: a bucket's end is 0.1, before its first use, 0.9");
+    cluster.net.buckets[0].final = 0.9;
+    CHECK(message() == "");
+  }
   SECTION("a crowd") {
     cluster.machines[0].count = 100000;
     CHECK(message().find("at most") != std::string::npos);

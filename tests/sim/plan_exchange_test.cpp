@@ -284,6 +284,19 @@ TEST_CASE("An exchange that cannot be is refused") {
     cluster.net.batches = {{.batch = 8, .times = 0.0}};
     wanted = "net: batches";
   }
+  SECTION("the batch itself, at another time") {
+    cluster.net.batches = {{.batch = cluster.net.batch, .times = 0.1}};
+    wanted = "images are the batch itself, and take 1 times as long, not 0.1";
+  }
+  SECTION("a batch that is named twice") {
+    cluster.net.batches = {{.batch = 20, .times = 1.5}, {.batch = 20, .times = 0.2}};
+    wanted = "net: batches: 20 images are named twice";
+  }
+  SECTION("a batch that the rule alone takes longer than") {
+    cluster.net.update = 0.3;
+    cluster.net.batches = {{.batch = 5, .times = 0.3}};
+    wanted = "leave no time beside update";
+  }
   const auto checked = check(cluster);
   REQUIRE_FALSE(checked);
   CHECK(checked.error().message.find(wanted) != std::string::npos);

@@ -93,6 +93,10 @@ Result<void> check_buckets(const NetCosts& net) {
   for (const BucketCosts& bucket : net.buckets) {
     SPEEDO_TRY(check_part("net: a bucket's first use", bucket.needed));
     SPEEDO_TRY(check_part("net: a bucket's end", bucket.final));
+    if (bucket.final < bucket.needed) {
+      return bad(fmt::format("net: a bucket's end is {}, before its first use, {}", bucket.final,
+                             bucket.needed));
+    }
     if (bucket.parameters == 0 || bucket.parameters > net.parameters) {
       return bad(fmt::format("net: a bucket has {} parameters of {}", bucket.parameters,
                              net.parameters));

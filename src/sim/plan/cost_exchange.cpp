@@ -77,6 +77,37 @@ std::string list_of(const std::vector<ClusterHost>& hosts,
   return servers.size() > kNamedMax ? text + ", ..." : text;
 }
 
+Result<void> check_batches(const NetCosts& net) {
+  double products = 0.0;
+  for (const BucketCosts& bucket : net.buckets) products += bucket.product;
+  std::set<std::uint64_t> known;
+  for (const auto& [batch, times] : net.batches) {
+    if (batch < 1 || !std::isfinite(times) || times <= 0.0) {
+      return no_way(
+          fmt::format("net: batches: {} images that take {} times as long cannot be "
+                      "simulated",
+                      batch, times));
+    }
+    // The rule takes as long for any batch.
+    if (net.update > 0.0 && net.update / times + products >= 1.0) {
+      return no_way(
+          fmt::format("net: batches: {} images that take {} times as long leave no time "
+                      "beside update, which is {} of a mini-batch",
+                      batch, times, net.update));
+    }
+    if (batch == net.batch && times != 1.0) {
+      return no_way(
+          fmt::format("net: batches: {} images are the batch itself, and take 1 times as "
+                      "long, not {}",
+                      batch, times));
+    }
+    if (!known.insert(batch).second) {
+      return no_way(fmt::format("net: batches: {} images are named twice", batch));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check_exchange(const ClusterCosts& cluster) {
@@ -90,12 +121,7 @@ Result<void> check_exchange(const ClusterCosts& cluster) {
   if (auto codec = codec_of(cluster, cluster.worker.codec); !codec) {
     return no_way("worker: " + codec.error().message);
   }
-  for (const BatchCosts& batch : cluster.net.batches) {
-    if (batch.batch >= 1 && std::isfinite(batch.times) && batch.times > 0.0) continue;
-    return no_way(fmt::format("net: batches: {} images that take {} times as long cannot be "
-                              "simulated", batch.batch, batch.times));
-  }
-  return {};
+  return check_batches(cluster.net);
 }
 
 Result<void> check_exchange(const ClusterCosts& cluster, const UpdateSpec& update) {

@@ -282,6 +282,7 @@ bool is_one_machine(const ClusterCosts& cluster, std::uint64_t workers) {
 ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate) {
   ClusterCosts used = part_of(cluster, candidate.machines);
   used.net.batch = candidate.batch;
+  used.net.batches.clear();  // they are relative to the one described
   for (BucketCosts& bucket : used.net.buckets) {
     const auto rows = static_cast<double>(bucket.factors.rows * static_cast<std::int64_t>(
                                                                     candidate.batch)) /
