@@ -324,6 +324,30 @@ TEST_CASE("More machines behind slow links do not make a recommendation worse") 
   }
 }
 
+TEST_CASE("A rule takes the same time for any batch") {
+  ClusterCosts cluster = four_machines(0.0);
+  cluster.net.buckets.clear();  // so that the rule begins where all gradients end
+  cluster.net.update = 0.3;
+  cluster.net.batches = {{.batch = 64, .times = 1.7}};
+  Candidate larger;
+  larger.batch = 64;
+  larger.step_times = 1.7;
+  const ClusterCosts used = cluster_for(cluster, larger);
+  CHECK(used.net.update * used.machines[0].step_seconds[0] ==
+        Approx(0.3 * cluster.machines[0].step_seconds[0]));
+  CHECK(used.machines[0].step_seconds[0] == Approx(1.7 * cluster.machines[0].step_seconds[0]));
+  // A plan by gradients is not faster than computing them and applying the rule to them.
+  cluster.master.rule_seconds = 0.3 * 0.4;
+  RecommendOptions options;
+  options.rounds = 4;
+  options.space.schedules = *parse_plan_schedules("sync");
+  options.space.workers = {2};
+  const auto found = recommend(cluster, options);
+  REQUIRE(found);
+  const double least = (1.7 - 0.3) * 0.4 + 0.3 * 0.4;
+  CHECK(found->alike.front().result.images_per_second < 1.05 * 2.0 * 64.0 / least);
+}
+
 TEST_CASE("No way to use a cluster is tried twice") {
   for (const Described& described : kClusters) {
     CAPTURE(described.what);

@@ -290,6 +290,8 @@ ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate
     constexpr auto kMost = static_cast<double>(kFactorSideMax);
     bucket.factors.rows = static_cast<std::int64_t>(std::min(std::ceil(rows), kMost));
   }
+  // A rule takes the same time for any batch.
+  used.net.update /= candidate.step_times;
   used.master.product_seconds *= candidate.step_times;
   for (MachineCosts& machine : used.machines) {
     for (double& seconds : machine.step_seconds) seconds *= candidate.step_times;
