@@ -1,6 +1,8 @@
 #include "cli/flags/simulate_plan_flags.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 
@@ -63,6 +65,34 @@ Result<std::uint64_t> parse_count(const std::string& part, const std::string& te
   return *value;
 }
 
+// Files and SPEEDO_ variables are for several programs: what they say, and means nothing here, is
+// left aside. On the command line check() refuses it.
+void leave_aside(const OptionValues& values, PlanFlags& flags) {
+  const auto is_elsewhere = [&](std::string_view name) {
+    return !values.origin_elsewhere(name).empty();
+  };
+  const auto keep_if = [&](bool means_something, std::string_view name, auto& variable) {
+    if (!means_something && is_elsewhere(name)) variable = std::decay_t<decltype(variable)>();
+  };
+  keep_if(!flags.calibrate || is_elsewhere("calibrate"), "cluster", flags.cluster);
+  keep_if(flags.cluster.empty() || is_elsewhere("cluster"), "calibrate", flags.calibrate);
+  keep_if(flags.calibrate, "solver", flags.solver);
+  keep_if(flags.calibrate, "threads", flags.compute.threads);
+  keep_if(flags.calibrate, "measure-seconds", flags.measure_seconds);
+  keep_if(flags.calibrate, "write", flags.write);
+
+  const bool is_coded = !flags.codec.empty() && !is_elsewhere("codec");
+  keep_if(flags.recommend && !is_coded, "lossy", flags.lossy);
+  keep_if(!flags.lossy, "codec", flags.codec);
+  keep_if(!flags.recommend, "train-net", flags.train);
+  keep_if(!flags.recommend, "svg", flags.svg);
+  keep_if(!flags.recommend, "moving-rate", flags.moving_rate);
+  keep_if(!flags.recommend, "gradient-only", flags.gradient_only);
+  keep_if(flags.gradient_only && flags.train.empty(), "replicated", flags.replicated);
+  keep_if(!flags.train.empty(), "loss", flags.loss);
+  keep_if(!flags.train.empty(), "test-interval", flags.test_interval);
+}
+
 }  // namespace
 
 PlanFlags plan_flags(const OptionValues& values) {
@@ -94,6 +124,7 @@ PlanFlags plan_flags(const OptionValues& values) {
   if (flags.recommend && !flags.iterations_given) flags.iterations = kPlannedRuns;
   values.get("json", flags.json);
   values.get("debug", flags.debug);
+  leave_aside(values, flags);
   return flags;
 }
 

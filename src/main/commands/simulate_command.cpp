@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include <speedo/backend/backend.hpp>
@@ -211,13 +213,26 @@ Result<int> prove(const SimulateFlags& flags) {
   return exit_code_of(result);
 }
 
-// Read before any flag is parsed: the planner has flags of its own.
-bool asks_for_plan(const std::vector<std::string>& arguments) {
-  return std::ranges::any_of(arguments, [](const std::string& argument) {
+bool names_any(const std::vector<std::string>& arguments,
+               std::initializer_list<std::string_view> flags) {
+  return std::ranges::any_of(arguments, [&](const std::string& argument) {
     const std::string name = squash(argument.substr(0, argument.find('=')));
-    return argument.starts_with('-') &&
-           (name == "cluster" || name == "calibrate" || name == "recommend");
+    return argument.starts_with('-') && std::ranges::find(flags, name) != flags.end();
   });
+}
+
+// Read before any flag is parsed: the planner has flags of its own. A file or a variable may name
+// what to plan, too: then a command line that the planner takes is its own.
+bool asks_for_plan(const std::vector<std::string>& arguments) {
+  if (names_any(arguments, {"cluster", "calibrate", "recommend"})) return true;
+  if (names_any(arguments, {"help", "h", "version"})) return false;
+  OptionValues values(Program::kPlan);
+  if (!read_some_options(arguments, values)) return false;
+  std::string cluster;
+  bool calibrates = false;
+  values.get("cluster", cluster);
+  values.get("calibrate", calibrates);
+  return calibrates || !cluster.empty();
 }
 
 }  // namespace

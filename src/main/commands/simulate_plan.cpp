@@ -281,7 +281,10 @@ Result<int> simulate_plan(const std::vector<std::string>& arguments) {
   SPEEDO_TRY(check(flags));
   SPEEDO_ASSIGN(std::vector<sim::PlanSchedule> schedules,
                 sim::parse_plan_schedules(flags.strategy));
-  SPEEDO_TRY(check_moving_rate(flags, schedules));
+  // A file's is for other programs, too.
+  if (values.origin_elsewhere("moving-rate").empty()) {
+    SPEEDO_TRY(check_moving_rate(flags, schedules));
+  }
   std::vector<std::uint64_t> workers;
   if (!flags.workers.empty()) {
     SPEEDO_ASSIGN(workers, parse_worker_counts(flags.workers));
