@@ -79,5 +79,15 @@ TEST_CASE("A cluster that a file or a variable names is planned") {
   CHECK(plan(place, {"--config", file, "--seeds", "1..1", "--strategy", "sync"}).contains("seeds"));
 }
 
+TEST_CASE("Without shards the servers that are described stay") {
+  Context place;
+  const std::vector<std::string> flags = {
+      "--cluster", write_cluster(place, "servers = 4"), "--strategy", "sync", "--workers", "4"};
+  std::vector<std::string> without = flags;
+  without.insert(without.end(), {"--shards", "0"});
+  CHECK(plan(place, without) == plan(place, flags));
+  CHECK(plan(place, flags)["exchange"].get<std::string>().starts_with("4 servers"));
+}
+
 }  // namespace
 }  // namespace speedo::test

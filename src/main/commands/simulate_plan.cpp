@@ -78,7 +78,7 @@ Result<sim::ClusterCosts> calibrated(const PlanFlags& flags, const ComputeOption
 Result<void> set_exchange(const PlanFlags& flags, sim::ClusterCosts& cluster) {
   if (flags.shards) {
     cluster.store.shards = *flags.shards;
-    cluster.store.servers = 1;
+    if (*flags.shards > 0) cluster.store.servers = 1;
   }
   if (flags.replicated) cluster.store.copies = false;  // of steps there are none
   if (!flags.codec.empty()) cluster.worker.codec = flags.codec;
