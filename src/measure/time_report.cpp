@@ -92,6 +92,14 @@ std::string row(const TimeReport::Layer& layer, double sgemm_gflops) {
                      percent(backward), layout_text(layer), kernel_text(layer));
 }
 
+// Biases are as nothing beside the products. A layer without weights has other gradients to make.
+bool trains_weights(const Net& net, const Net::LayerView& view) {
+  return view.slots.empty() || std::ranges::any_of(view.slots, [&](std::size_t index) {
+           const ParameterSlot& slot = net.layout().slots()[index];
+           return slot.shape.axes() > 1 && slot.lr_mult != 0.0F;
+         });
+}
+
 }  // namespace
 
 double TimeReport::images_per_second() const {
@@ -139,9 +147,12 @@ TimeReport make_time_report(const Net& net, const std::vector<StepTime>& steps, 
     layer.backward_ms = median_of(steps, [i](const auto& step) { return step.backward_ms[i]; });
     layer.forward_flops = info.forward_flops * passes;
     if (view.needs_backward) {
-      // The gradients by data and by weights cost the same; at the data's end there is one of them.
+      // The gradients by data and by weights cost the same: at the data's end there is only the
+      // one, of weights that nothing trains only the other.
       const bool by_data = !view.propagate.empty() && view.propagate.front();
-      layer.backward_flops = info.backward_flops * passes * (by_data ? 1.0 : 0.5);
+      const double part =
+          0.5 * (by_data ? 1.0 : 0.0) + 0.5 * (trains_weights(net, view) ? 1.0 : 0.0);
+      layer.backward_flops = info.backward_flops * passes * part;
     }
     report.layers.push_back(std::move(layer));
   }

@@ -54,6 +54,40 @@ TEST_CASE("speedo time --training-steps: whole steps, rates, kernels and layouts
   CHECK(convolution["backward_share"].get<double>() > 0.0);
 }
 
+TEST_CASE("speedo time counts no gradient of weights that nothing trains") {
+  Context place;
+  const auto convolution = [](const std::string& name, const std::string& bottom,
+                              const std::string& rate) {
+    return "layer { name: '" + name + "' type: 'Convolution' bottom: '" + bottom + "' top: '" +
+           name + "' param { lr_mult: " + rate + " } param { lr_mult: 1 } " +
+           "convolution_param { num_output: 16 kernel_size: 3 pad: 1 " +
+           "weight_filler { type: 'xavier' } } }\n";
+  };
+  const std::string model =
+      place.write("frozen.prototxt",
+                  "layer { name: 'data' type: 'Input' top: 'data' "
+                  "input_param { shape { dim: 4 dim: 16 dim: 24 dim: 24 } } }\n"
+                  "layer { name: 'label' type: 'DummyData' top: 'label' "
+                  "dummy_data_param { shape { dim: 4 } data_filler { type: 'constant' } } }\n" +
+                      convolution("first", "data", "1") + convolution("trained", "first", "1") +
+                      convolution("frozen", "trained", "0") +
+                      "layer { name: 'ip' type: 'InnerProduct' bottom: 'frozen' top: 'ip' "
+                      "inner_product_param { num_output: 2 weight_filler { type: 'xavier' } } }\n"
+                      "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' "
+                      "top: 'loss' }");
+  const Outcome outcome =
+      place.run({"speedo", "time", "--model", model, "--iterations", "3", "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const auto result = outcome.json();
+  const auto operations = [&](const std::string& name, const std::string& pass) {
+    const auto layer = find_layer(result, name);
+    return layer[pass + "_gflops"].get<double>() * layer[pass + "_ms"].get<double>();
+  };
+  CHECK(operations("trained", "backward") == Approx(2.0 * operations("trained", "forward")));
+  CHECK(operations("frozen", "backward") == Approx(operations("frozen", "forward")));
+  CHECK(operations("first", "backward") == Approx(operations("first", "forward")));
+}
+
 TEST_CASE("speedo time prints a table with totals, and without --train no update") {
   Context place;
   const Outcome outcome =
