@@ -107,6 +107,22 @@ TEST_CASE("A longer wire, a slower link and a busier master never make it faster
   }
 }
 
+TEST_CASE("A master is not busier than all the time, and the longer of its two kinds of work") {
+  ClusterCosts cluster = ideal_cluster();
+  cluster.machines[0].step_seconds = {0.02};
+  cluster.master.merge_seconds = 500e-6;
+  cluster.master.message_seconds = 100e-6;
+  const PlanResult merging = plan_of(cluster, "async", 64, 1, 2000);
+  CHECK(merging.master_busy > 0.9);
+  CHECK(merging.master_busy <= 1.0);
+  CHECK(merging.messages_busy < merging.master_busy);
+  std::swap(cluster.master.merge_seconds, cluster.master.message_seconds);
+  const PlanResult talking = plan_of(cluster, "async", 64, 1, 2000);
+  CHECK(talking.master_busy > 0.9);
+  CHECK(talking.master_busy <= 1.0);
+  CHECK(talking.messages_busy == talking.master_busy);
+}
+
 TEST_CASE("Workers of one machine share its cores") {
   ClusterCosts cluster = ideal_cluster();
   cluster.machines.erase(cluster.machines.begin());

@@ -41,7 +41,10 @@ Bottleneck bottleneck_of(const sim::PlanResult& result) {
   Bottleneck most{"its workers' computing", result.computing};
   if (result.link_busy > most.busy) most = {"the link of " + result.link_host, result.link_busy};
   if (result.store_busy > most.busy) most = {"the store's thread", result.store_busy};
-  if (result.master_busy > most.busy + kMergerLead) most = {"the merger", result.master_busy};
+  if (result.master_busy > most.busy + kMergerLead) {
+    const bool merges = result.master_busy > result.messages_busy;
+    most = {merges ? "the merger" : "the master's messages", result.master_busy};
+  }
   return most;
 }
 

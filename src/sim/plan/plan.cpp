@@ -183,7 +183,8 @@ PlanResult Planner::result() const {
   result.bytes_per_second = bytes / seconds;
   result.bytes_per_iteration = bytes / static_cast<double>(progress.merges);
   result.store_busy = usage.store_busy_seconds / seconds;
-  result.master_busy = (seconds_of(master_work_.busy()) + usage.message_seconds) / seconds;
+  result.messages_busy = usage.message_seconds / seconds;
+  result.master_busy = std::max(seconds_of(master_work_.busy()) / seconds, result.messages_busy);
   result.link_busy = usage.link_seconds / seconds;
   result.link_host = hosts_of(costs_.cluster())[usage.link_host].name;
   const double workers_time = seconds * static_cast<double>(options_.workers);

@@ -40,7 +40,9 @@ struct PlanResult {
   double staleness = 0.0;               // merges between reading and merging, mean
   double bytes_per_second = 0.0;        // in and out of the store
   double bytes_per_iteration = 0.0;
-  double store_busy = 0.0, master_busy = 0.0;  // parts of the time
+  // Parts of the time. The master merges beside handling messages: what it does longer.
+  double store_busy = 0.0, master_busy = 0.0;
+  double messages_busy = 0.0;           // of the master, with messages
   double link_busy = 0.0;               // of the busiest link, either way
   std::string link_host;                // whose it is
   // Parts of the workers' time; the rest is waiting for others.
