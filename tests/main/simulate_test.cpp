@@ -89,5 +89,24 @@ TEST_CASE("Without shards the servers that are described stay") {
   CHECK(plan(place, flags)["exchange"].get<std::string>().starts_with("4 servers"));
 }
 
+TEST_CASE("A plan with --codec auto is one of what loses nothing") {
+  Context place;
+  const std::vector<std::string> flags = {"--cluster", write_cluster(place), "--strategy", "sync"};
+  std::vector<std::string> with_auto = flags;
+  with_auto.insert(with_auto.end(), {"--codec", "auto"});
+  CHECK(plan(place, with_auto) == plan(place, flags));
+}
+
+TEST_CASE("By gradients alone all schedules are planned that can be") {
+  Context place;
+  const std::string cluster = write_cluster(place);
+  const auto plans = plan(place, {"--cluster", cluster, "--gradient-only", "--workers", "2"});
+  CHECK(plans["plans"].size() >= 2);
+  const Outcome refused = simulate(
+      place, {"--cluster", cluster, "--gradient-only", "--strategy", "easgd", "--workers", "2"});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.error_line().find("nothing to do with single gradients") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace speedo::test

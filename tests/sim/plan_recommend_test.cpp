@@ -348,6 +348,29 @@ TEST_CASE("A rule takes the same time for any batch") {
   CHECK(found->alike.front().result.images_per_second < 1.05 * 2.0 * 64.0 / least);
 }
 
+TEST_CASE("A recommendation keeps the codec that is described, unless another is asked for") {
+  ClusterCosts cluster = four_machines(kGigabit);
+  cluster.worker.codec = "int8";
+  SpaceOptions options;
+  options.schedules = *parse_plan_schedules("sync,async");
+  options.workers = {2};
+  const auto codecs = [&] {
+    std::set<std::string> names;
+    const auto all = candidates_of(cluster, options);
+    REQUIRE(all);
+    for (const Candidate& each : *all) names.insert(each.codec);
+    return names;
+  };
+  CHECK(codecs() == std::set<std::string>{"int8"});
+  options.codec = "none";
+  CHECK(codecs() == std::set<std::string>{"none"});
+  options.codec.clear();
+  options.lossy = true;
+  cluster.worker.codec = "topk:3";
+  CHECK(codecs().contains("none"));
+  CHECK(codecs().contains("topk:3"));
+}
+
 TEST_CASE("No way to use a cluster is tried twice") {
   for (const Described& described : kClusters) {
     CAPTURE(described.what);

@@ -105,6 +105,8 @@ PlanFlags plan_flags(const OptionValues& values) {
   values.get("write", flags.write);
   values.get("shards", flags.shards);
   values.get("codec", flags.codec);
+  // What loses nothing; factors are --replicated's.
+  if (flags.codec == "auto") flags.codec = "none";
   values.get("no-shared-memory", flags.no_shared_memory);
   values.get("recommend", flags.recommend);
   values.get("lossy", flags.lossy);

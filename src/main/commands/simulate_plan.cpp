@@ -126,6 +126,7 @@ class PlanCommand {
   Result<sim::PlanResult> plan_one(const sim::ClusterCosts& cluster,
                                    const sim::PlanOptions& options) const;
   Result<void> train_alone();
+  Result<Schedule> make_possible(const sim::PlanSchedule& schedule, std::uint64_t workers) const;
   Result<void> add_row(const sim::PlanSchedule& schedule, std::uint64_t workers);
 
   const PlanFlags& flags_;
@@ -184,20 +185,27 @@ Result<void> PlanCommand::train_alone() {
   return {};
 }
 
-Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
+// Error: why it cannot be planned with this exchange.
+Result<Schedule> PlanCommand::make_possible(const sim::PlanSchedule& schedule,
+                                            std::uint64_t workers) const {
   std::optional<float> moving_rate;
   if (flags_.moving_rate) moving_rate = static_cast<float>(*flags_.moving_rate);
-  SPEEDO_ASSIGN(Schedule made, sim::make_schedule(schedule, workers, moving_rate,
-                                                    contributes_of(flags_)));
+  SPEEDO_ASSIGN(Schedule made,
+                sim::make_schedule(schedule, workers, moving_rate, contributes_of(flags_)));
   SPEEDO_ASSIGN(made.update.codec, parse_codec(report_.cluster.worker.codec));
-  auto possible = check_schedule(made);
-  if (possible) possible = sim::check_exchange(report_.cluster, made.update);
-  if (!possible && flags_.strategy == "all") {
-    SPEEDO_INFO("{} is left out: {}", schedule.label, possible.error().message);
+  SPEEDO_TRY(check_schedule(made));
+  SPEEDO_TRY(sim::check_exchange(report_.cluster, made.update));
+  return made;
+}
+
+Result<void> PlanCommand::add_row(const sim::PlanSchedule& schedule, std::uint64_t workers) {
+  const auto made = make_possible(schedule, workers);
+  if (!made && flags_.strategy == "all") {
+    SPEEDO_INFO("{} is left out: {}", schedule.label, made.error().message);
     return {};
   }
-  if (!possible) return possible.error();
-  sim::PlanOptions options = options_for(made, workers);
+  if (!made) return made.error();
+  sim::PlanOptions options = options_for(*made, workers);
   if (report_.baseline) {
     options.stop_at_loss = report_.baseline->loss;
     options.iterations *= kPatience;

@@ -65,8 +65,10 @@ std::vector<std::uint64_t> shard_counts(const ClusterCosts& cluster, const Space
 
 std::vector<std::string> codecs_of(const ClusterCosts& cluster, const SpaceOptions& options) {
   if (!options.codec.empty()) return {options.codec};
+  const std::string described = to_string(*parse_codec(cluster.worker.codec));
+  if (!options.lossy) return {described};
   std::vector<std::string> names = {"none"};
-  if (!options.lossy) return names;
+  if (described != "none") names.push_back(described);
   for (const CodecCosts& codec : cluster.codecs) {
     names.push_back(to_string(*parse_codec(codec.name)));
   }
