@@ -59,7 +59,7 @@ TEST_CASE("a stage ends with its iterations: runs under way are merged, then the
   CHECK(master.last_merge.stage == 0);
   CHECK(master.merged(1, 2) == "enter 1");
   CHECK(master.session.progress().stage == 1);
-  CHECK(master.noted("stage 1 (sync) begins at iteration 2"));
+  CHECK(master.noted("stage 2 (sync) begins at iteration 2"));
   CHECK(master.entered(3) ==
         "train 5 run 2 it 2 v 3 data 2/4; train 6 run 3 it 2 v 3 data 3/5");
   CHECK(master.trains[5].stage == 1);
@@ -78,7 +78,7 @@ TEST_CASE("what is merged while a stage ends counts as the next one's, which end
   CHECK(master.trained(6, 1, 3) == "mean 2 it 2: 0.2 1.3");
   CHECK(master.merged(2, 4) == "enter 0");
   CHECK(master.session.progress().iteration == 3);
-  CHECK(master.noted("stage 0 (async) begins at iteration 3"));
+  CHECK(master.noted("stage 1 (async) begins at iteration 3"));
 }
 
 TEST_CASE("a stage of which nothing is left is left out, and that is said") {
@@ -86,7 +86,7 @@ TEST_CASE("a stage of which nothing is left is left out, and that is said") {
   master.trained(6, 1, 1);
   CHECK(master.merged(1, 2) == "enter 2");
   CHECK(master.noted("a stage is left out"));
-  CHECK(master.noted("stage 2 (ssp) begins at iteration 2"));
+  CHECK(master.noted("stage 3 (ssp) begins at iteration 2"));
 }
 
 TEST_CASE("a state saved while a stage ends goes on where the job itself would") {

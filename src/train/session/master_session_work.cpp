@@ -261,7 +261,7 @@ bool MasterSession::Impl::enter_next_stage() {
   note_left_out(stages_.enter(iteration()));
   leases_.set_steps(schedule().update.steps_per_run);
   strategy_ = make_(schedule().strategy).value();
-  out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index(),
+  out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index() + 1,
             schedule().strategy.name, iteration());
   out_.add(master_command::EnterStage{stages_.index(), save(nullptr)});
   return true;
