@@ -23,7 +23,10 @@ while read -r class; do
   (cd "$images" && find -L "$class" -type f -printf "%p $label\n") | LC_ALL=C sort >>"$lists/all"
   label=$((label + 1))
 done <"$target/classes.txt"
-shuf --random-source=<(yes) "$lists/all" >"$lists/shuffled"
+python3 -c 'import random, sys
+lines = sys.stdin.buffer.readlines()
+random.Random(1).shuffle(lines)
+sys.stdout.buffer.writelines(lines)' <"$lists/all" >"$lists/shuffled"
 awk -v every="$one_in" -v folder="$lists" '{ print > (folder (NR % every == 0 ? "/val" : "/train")) }' \
   "$lists/shuffled"
 
