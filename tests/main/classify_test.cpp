@@ -138,6 +138,25 @@ TEST_CASE("classify subtracts each channel's mean of a mean file") {
   CHECK(by_file.output != pictures.classify("none", {place.file("red.ppm")}).output);
 }
 
+TEST_CASE("classify leaves out images that cannot be read, where it is told to") {
+  Pictures pictures;
+  const Context& place = pictures.place;
+  place.write("broken.ppm", "P6 2 2 255\nxx");
+  const std::string red = place.file("red.ppm");
+  const std::vector<std::string> bad = {place.file("broken.ppm"), place.file("missing.ppm")};
+  const Outcome some = pictures.classify("none", {bad[0], red, bad[1], "--on-bad-record", "skip"});
+  INFO(some.errors);
+  REQUIRE(some.exit_code == 0);
+  CHECK(some.output == pictures.classify("none", {red}).output);
+  CHECK(some.errors.find("broken.ppm") != std::string::npos);
+  CHECK(some.errors.find("missing.ppm") != std::string::npos);
+  CHECK(some.errors.find("Left out 2 images") != std::string::npos);
+  const Outcome none = pictures.classify("none", {bad[0], bad[1], "--on-bad-record=skip"});
+  CHECK(none.exit_code == 65);
+  CHECK(none.output.empty());
+  CHECK(none.error_line().find("no image could be read") != std::string::npos);
+}
+
 TEST_CASE("classify names what is bad") {
   Pictures pictures;
   const Context& place = pictures.place;

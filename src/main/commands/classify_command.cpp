@@ -13,6 +13,7 @@
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
+#include "data/bad_records.hpp"
 #include "main/commands.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
@@ -77,10 +78,20 @@ Result<void> classify(const ClassifyFlags& flags, Net& net) {
   SPEEDO_ASSIGN(const std::vector<std::string> labels,
                 read_class_labels(flags.labels, classifier->classes()));
   nlohmann::json images = nlohmann::json::array();
-  for (const std::string& image : flags.images) {
-    SPEEDO_ASSIGN(const std::vector<float> values, classifier->classify(image));
-    const Answers answers{values, labels,
-                          highest_places(values, static_cast<std::size_t>(flags.top))};
+  BadRecords bad(bad_record_policy(flags.compute.skip_bad_records), nullptr, "images");
+  std::uint64_t missed = 0, in_a_row = 0;
+  for (std::size_t i = 0; i < flags.images.size(); ++i) {
+    const std::string& image = flags.images[i];
+    const Result<std::vector<float>> values = classifier->classify(image);
+    if (!values) {
+      if (!bad.pass_over(i, values.error(), in_a_row)) return values.error();
+      ++in_a_row;
+      if (++missed < flags.images.size()) continue;
+      return Error{ErrorCode::kData, "no image could be read"};
+    }
+    in_a_row = 0;
+    const Answers answers{*values, labels,
+                          highest_places(*values, static_cast<std::size_t>(flags.top))};
     if (flags.json) {
       images.push_back(json_of(image, answers));
     } else {
