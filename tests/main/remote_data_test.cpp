@@ -80,7 +80,6 @@ class ServedData {
   RemoteServer server;
   Context place;
 
- private:
   static constexpr const char* kLenet = R"(
     layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
             convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: "xavier" } } }
@@ -139,6 +138,30 @@ TEST_CASE("A solver, its net and the data may all lie beside each other on a ser
   const std::string local_model = server.file("begin.caffemodel").string();
   CHECK((data.train(layer, {"-weights", server.uri("begin.caffemodel")}) ==
          data.train(layer, {"-weights", local_model})));
+}
+
+TEST_CASE("Weights of another format, and the net that they are for, are imported from a server") {
+  ServedData data;
+  const RemoteServer& server = data.server;
+  data.train(ServedData::data_layer(server.file("digits_lmdb").string(), "LMDB"));
+  data.place.write("net.prototxt",
+                   ServedData::data_layer(server.uri("digits_lmdb"), "LMDB") + ServedData::kLenet);
+  const std::string model = data.place.file("net.prototxt");
+  server.put("net.prototxt", data.place.read("net.prototxt"));
+  const std::string weights = server.file("w.safetensors").string();
+  const auto succeeds = [&](const std::vector<std::string>& words) {
+    const Outcome outcome = data.run(words);
+    INFO(outcome.errors);
+    REQUIRE(outcome.exit_code == 0);
+  };
+  succeeds({"speedo", "train", "-solver", data.place.file("solver.prototxt")});
+  succeeds({"speedo", "export", "--format", "safetensors", "--model", model, "--weights",
+            data.place.file("snap_iter_6.caffemodel"), "--output", weights});
+  succeeds({"speedo", "import", "--model", model, "--weights", weights, "--output",
+            data.place.file("here.caffemodel")});
+  succeeds({"speedo", "import", "--model", server.uri("net.prototxt"), "--weights",
+            server.uri("w.safetensors"), "--output", data.place.file("there.caffemodel")});
+  CHECK((data.place.read("here.caffemodel") == data.place.read("there.caffemodel")));
 }
 
 TEST_CASE("Workers of a cluster fetch a file once for all of them") {

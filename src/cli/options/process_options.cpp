@@ -28,9 +28,9 @@ constexpr Programs kAllPrograms =
     kComputing | kConverting | kTools | kAsking |
     Programs{Program::kProof, Program::kExport, Program::kImport};
 
-constexpr Programs kReadsFiles =
-    kComputing | kConverting |
-    Programs{Program::kComputeImageMean, Program::kConvertImageset, Program::kExport};
+constexpr Programs kReadsFiles = kComputing | kConverting |
+                                 Programs{Program::kComputeImageMean, Program::kConvertImageset,
+                                          Program::kExport, Program::kImport};
 
 constexpr std::string_view kProgramWords =
     "run launch train test time device_query net convert mean convert_imageset compute_image_mean "

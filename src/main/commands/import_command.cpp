@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -5,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <speedo/backend/backend.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
 #include "cli/net_inputs.hpp"
@@ -132,7 +134,8 @@ Result<int> import_command(const CommandLine& line) {
   const ImportFlags flags = import_flags(values);
 
   set_up_console(false);
-  SPEEDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(flags.weights));
+  SPEEDO_ASSIGN(const std::filesystem::path place, find_file(flags.weights, {}));
+  SPEEDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(place));
   const TrainerParts parts = trainer_parts();
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();
