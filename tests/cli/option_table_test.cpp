@@ -93,6 +93,13 @@ TEST_CASE("The help of --strategy names the schedules that there are") {
   }
 }
 
+TEST_CASE("A master's --device is what it tests on, and says who gives workers theirs") {
+  const std::string_view sentence = find_option("device", Program::kMaster)->sentence;
+  CHECK(sentence.find("master tests on") != std::string_view::npos);
+  CHECK(sentence.find("speedo-worker") != std::string_view::npos);
+  CHECK(find_option("device", Program::kWorker)->sentence != sentence);
+}
+
 TEST_CASE("Workers of a local cluster are as nice as the planner measures them") {
   const Option* option = find_option("compute-nice", Program::kRun);
   REQUIRE(option != nullptr);

@@ -200,7 +200,14 @@ constexpr Option kProcessOptions[] = {
     {.name = "device",
      .type = text("WORD", "cpu gpu"),
      .value = "cpu",
-     .programs = kLasting,
+     .programs = {Program::kMaster},
+     .group = kComputingGroup,
+     .sentence = "What this master tests on: cpu, gpu:N, the GPU of that number, or gpu, the "
+                 "first; each speedo-worker has its own"},
+    {.name = "device",
+     .type = text("WORD", "cpu gpu"),
+     .value = "cpu",
+     .programs = {Program::kRun, Program::kLaunch, Program::kWorker},
      .group = kComputingGroup,
      .sentence = "What workers compute on: cpu, gpu:N, the GPU of that number, or gpu: those of "
                  "speedo run take the machine's GPUs in turn, others take the first"},
