@@ -212,10 +212,19 @@ TEST_CASE("Variables: unknown names, wrong values, passwords, those of other pro
                                               {"SPEEDO_TEST_SEED", "3"},
                                               {"SPEEDO_MAX_ITER", ""},
                                               {"SPEEDO_MASTER_PORT", "tcp://10.0.0.1:80"},
+                                              {"SPEEDO_PORT", "tcp://10.0.0.1:80"},
+                                              {"SPEEDO_REDIS_PORT_6379_TCP", "tcp://10.0.0.1:80"},
+                                              {"SPEEDO_REDIS_PORT_6379_TCP_ADDR", "10.0.0.1"},
+                                              {"SPEEDO_PORT_80_TCP_PROTO", "tcp"},
+                                              {"SPEEDO_MASTER_SERVICE_PORT_HTTP", "80"},
                                               {"SPEEDO_MASTER_SERVICE_HOST", "10.0.0.1"}}) {
     INFO(name);
     CHECK(read_all({}, {{name, text}}, "").parsed);
   }
+  CHECK(read_all({}, {{"SPEEDO_REDIS", "tcp://10.0.0.1:80"}}, "").value("redis") ==
+        "tcp://10.0.0.1:80");
+  CHECK(why("SPEEDO_REDIS_TCP", "1").find("no option of SpeeDO's") != std::string::npos);
+  CHECK(why("SPEEDO_RDIS", "tcp://10.0.0.1:80").find("SPEEDO_REDIS?") != std::string::npos);
   const Reading off = read_all({}, {{"SPEEDO_SYNC", "no"}}, "sync = true\n");
   CHECK(off.value("sync") == "false");
 }

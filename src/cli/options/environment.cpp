@@ -24,10 +24,15 @@ constexpr std::array<std::string_view, 6> kOthers{kPasswordVariable,   kUsername
                                                   "SPEEDO_SHARED_DIR", "SPEEDO_BIN_DIR"};
 constexpr std::string_view kTestPrefix = "SPEEDO_TEST_";
 
-// What Kubernetes and Docker set for a service called speedo-...: no word of the user's.
+// What Kubernetes and Docker set for a service called speedo-...: no word of the user's. Addresses
+// stand in NAME_PORT and NAME_PORT_80_TCP, which the names of their parts begin with.
 bool is_service_link(std::string_view name, std::string_view value) {
-  return name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != std::string_view::npos ||
-         name.find("_TCP") != std::string_view::npos || value.starts_with("tcp://");
+  if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != std::string_view::npos) {
+    return true;
+  }
+  if (name.ends_with("_PORT")) return value.starts_with("tcp://");
+  const std::size_t port = name.find("_PORT_");
+  return port != std::string_view::npos && name.find("_TCP", port) != std::string_view::npos;
 }
 
 bool is_for_others(std::string_view name) {
