@@ -396,6 +396,10 @@ TEST_CASE("Schedules that contradict themselves, and malformed stages and groups
   const std::string strangers = place.write("strangers", "host1 host2\n");
   expect_failure(place, {"speedo", "run", "--solver", solver, "--groups", strangers}, 64,
                  {"host1", "worker0"});
+  expect_failure(place,
+                 {"speedo", "run", "--solver", solver, "--sync", "--workers", "2", "--shard-by",
+                  "worker1=2,worker7=2"},
+                 2, {"--shard-by", "'worker7'", "worker0 to worker1"});
 }
 
 TEST_CASE("Arguments that contradict each other, or say too little") {

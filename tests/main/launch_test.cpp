@@ -1,5 +1,6 @@
 // speedo launch on this machine: a stand-in for ssh gives its last word to a shell, as sshd does.
 
+#include <algorithm>
 #include <filesystem>
 
 #include "main/command_support.hpp"
@@ -68,6 +69,32 @@ TEST_CASE("Temporary files may lie in a folder whose name has quotes in it") {
   INFO(outcome.errors);
   CHECK(outcome.exit_code == 0);
   CHECK(fs::is_empty(folder));
+}
+
+TEST_CASE("Shares and groups of a host that is not in the file are refused") {
+  LaunchPlace place;
+  const auto refused = [&](const std::string& schedule, const std::vector<std::string>& flags,
+                           int code) {
+    std::vector<std::string> line = place.command({"ann@127.0.0.1", "localhost:22"});
+    std::replace(line.begin(), line.end(), std::string("--sync"), schedule);
+    const Outcome outcome = place.run(line + flags);
+    INFO(outcome.errors);
+    CHECK(outcome.exit_code == code);
+    CHECK(outcome.error_line().find("names 'node7'") != std::string::npos);
+    CHECK(outcome.error_line().find("127.0.0.1, localhost:22") != std::string::npos);
+  };
+  refused("--sync", {"--shard-by", "127.0.0.1=2,localhost:22=2,node7=3"}, 2);
+  refused("--strategy=grouping", {"--groups", place.write("groups", "127.0.0.1 node7\n")}, 64);
+  // Others may join with the token.
+  const std::string token = place.file("token");
+  REQUIRE(place.run({"speedo", "token", "create", token}).exit_code == 0);
+  const Outcome trained =
+      place.run(place.command({"127.0.0.1"}) +
+                std::vector<std::string>{"--shard-by", "node7=3", "--token-file", token});
+  INFO(trained.errors);
+  CHECK(trained.exit_code == 0);
+  CHECK(trained.errors.find("--shard-by names workers that are not here: node7") !=
+        std::string::npos);
 }
 
 TEST_CASE("Two users' workers on one host have a log each") {

@@ -72,6 +72,16 @@ TEST_CASE("in rounds workers get shards by the user's ratios, whole ones that co
   CHECK(async.trains[5].shards == 1);
 }
 
+TEST_CASE("a ratio of a worker or host that is not here is said when training starts") {
+  MasterConfig config = config_for(2, 1000);
+  config.shard_ratios = {{"host5", 2.5}, {"host6/1/0", 2.0}, {"ghost", 3.0}};
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  CHECK_FALSE(master.noted("not here"));
+  master.join(6, 1);
+  CHECK(master.noted("--shard-by names workers that are not here: ghost"));
+}
+
 TEST_CASE("contributions count for their shards, so that the mean is that over samples") {
   MasterDriver master(by_speed(2), "sync");
   master.join(5, 0);

@@ -2,12 +2,15 @@
 #include <filesystem>
 #include <utility>
 
+#include <fmt/ranges.h>
+
 #include "actors/reachable_address.hpp"
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
+#include "cli/flags/worker_names.hpp"
 #include "cli/hosts_file.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/options/option_parser.hpp"
@@ -103,6 +106,18 @@ Result<std::vector<Host>> hosts_that_answer(const LaunchFlags& flags,
   return good;
 }
 
+// What the master would refuse, and names of workers that no host has: unless others may join, with
+// a token of the user's.
+Result<void> check_flags(ClusterFlags flags, const std::vector<Host>& hosts) {
+  const bool draws_token = flags.gate.token_file.empty();
+  flags.insecure = draws_token;
+  SPEEDO_TRY(check(flags, ClusterRole::kMaster));
+  if (!draws_token) return {};
+  std::vector<std::string> names;
+  for (const Host& host : hosts) names.push_back(label(host));
+  return check_worker_names(flags, names, fmt::format("{}", fmt::join(names, ", ")));
+}
+
 // --dry-run: a line for each host. 1 if one cannot work.
 Result<int> try_hosts(const LaunchFlags& flags, const std::vector<Host>& hosts) {
   SPEEDO_ASSIGN(const std::vector<HostState> states, check_hosts(flags.shell, hosts, version()));
@@ -169,9 +184,7 @@ Result<int> launch_command(const CommandLine& line) {
   SPEEDO_ASSIGN(flags.cluster.redis_tls, redis_tls_files(values));
   flags.cluster.host = address;
   flags.cluster.workers = std::to_string(workers_of(listed));
-  ClusterFlags checked = flags.cluster;
-  checked.insecure = checked.gate.token_file.empty();  // else it has a token of its own
-  SPEEDO_TRY(check(checked, ClusterRole::kMaster));
+  SPEEDO_TRY(check_flags(flags.cluster, listed));
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));

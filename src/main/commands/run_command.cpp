@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
-#include <set>
 
 #include <speedo/core/solver.hpp>
 #include <speedo/train/merger.hpp>
@@ -12,6 +11,7 @@
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
 #include "cli/flags/speedo_flags.hpp"
+#include "cli/flags/worker_names.hpp"
 #include "cli/options/read_options.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
@@ -223,25 +223,10 @@ Result<LocalClusterOptions> cluster_options(const RunFlags& flags, const OptionV
   return options;
 }
 
-// All workers are known here, so a name that none has is a slip.
-Result<void> check_groups(const ClusterFlags& flags, std::uint64_t workers) {
-  SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags));
-  std::set<std::string> names;
-  for (std::uint64_t number = 0; number < workers; ++number) names.insert(worker_name(number));
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    const std::string place = flags.schedule.groups.empty()
-                                  ? fmt::format("stage {}: the group file", stage + 1)
-                                  : "the group file " + flags.schedule.groups;
-    for (const std::vector<std::string>& group : stages[stage].strategy.groups) {
-      for (const std::string& name : group) {
-        if (names.contains(name)) continue;
-        return Error{ErrorCode::kConfig,
-                     place + " names '" + name + "', which no worker is: here they are " +
-                         worker_name(0) + " to " + worker_name(workers - 1)};
-      }
-    }
-  }
-  return {};
+std::vector<std::string> worker_names(std::uint64_t workers) {
+  std::vector<std::string> names;
+  for (std::uint64_t number = 0; number < workers; ++number) names.push_back(worker_name(number));
+  return names;
 }
 
 // As its master is told of them: which ports they will have does not matter before.
@@ -290,7 +275,8 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
   SPEEDO_TRY(choose_gpu_of_master(flags));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
-  SPEEDO_TRY(check_groups(flags.cluster, workers.expected()));
+  const std::vector<std::string> names = worker_names(workers.expected());
+  SPEEDO_TRY(check_worker_names(flags.cluster, names, names.front() + " to " + names.back()));
 
   set_up_console(flags.cluster.log);
   if (flags.cluster.dry_run) return examine_run(std::move(flags), workers.expected());

@@ -1,6 +1,6 @@
 #include "train/session/membership.hpp"
 
-#include <set>
+#include <fmt/ranges.h>
 
 #include <speedo/base/assert.hpp>
 
@@ -217,20 +217,29 @@ void Membership::ignore(PeerId peer, std::string_view what, SessionCommands& out
 void Membership::note_groups(const std::vector<std::vector<std::string>>& groups,
                              SessionCommands& out) const {
   if (groups.empty()) return;
-  std::set<std::string> listed, present;
+  std::set<std::string> listed;
   for (const auto& group : groups) listed.insert(group.begin(), group.end());
-  std::string unlisted, absent;
+  std::string unlisted;
   for (const auto& [id, member] : members_) {
     if (!member.ready) continue;
-    const std::string host = host_of(member.name);
-    present.insert({member.name, host});
-    if (!listed.contains(member.name) && !listed.contains(host)) unlisted += " " + member.name;
+    if (!listed.contains(member.name) && !listed.contains(host_of(member.name))) {
+      unlisted += " " + member.name;
+    }
   }
-  for (const std::string& name : listed) {
-    if (!present.contains(name)) absent += " " + name;
-  }
-  if (!absent.empty()) out.note(true, "groups list workers that are not here:{}", absent);
+  note_absent("groups list", listed, out);
   if (!unlisted.empty()) out.note(true, "workers that no group lists:{}", unlisted);
+}
+
+void Membership::note_absent(std::string_view who_names, const std::set<std::string>& names,
+                             SessionCommands& out) const {
+  std::set<std::string> absent = names;
+  for (const auto& [id, member] : members_) {
+    if (!member.ready) continue;
+    absent.erase(member.name);
+    absent.erase(host_of(member.name));
+  }
+  if (absent.empty()) return;
+  out.note(true, "{} workers that are not here: {}", who_names, fmt::join(absent, " "));
 }
 
 void Membership::show(MasterProgress& progress) const {

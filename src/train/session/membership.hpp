@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +82,9 @@ class Membership {
   void ignore(PeerId peer, std::string_view what, SessionCommands& out);
   // A name that was mistyped in the list of groups shows here at the latest.
   void note_groups(const std::vector<std::vector<std::string>>& groups, SessionCommands& out) const;
+  // Those of these names of workers or hosts that nobody who is ready has.
+  void note_absent(std::string_view who_names, const std::set<std::string>& names,
+                   SessionCommands& out) const;
 
   void show(MasterProgress& progress) const;
 

@@ -15,6 +15,12 @@ double ShardRatios::ratio_of(const std::string& name) const {
   return found == ratios_.end() ? 1.0 : found->second;
 }
 
+std::set<std::string> ShardRatios::names() const {
+  std::set<std::string> names;
+  for (const auto& [name, ratio] : ratios_) names.insert(name);
+  return names;
+}
+
 std::uint64_t ShardRatios::next(WorkerId worker, const std::string& name) {
   constexpr double kWhole = 1e-6;  // sums of fractions are a little less than whole
   double& owed = owed_[worker];

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@ class ShardRatios {
   explicit ShardRatios(std::map<std::string, double> ratios) : ratios_(std::move(ratios)) {}
 
   bool is_empty() const { return ratios_.empty(); }
+  std::set<std::string> names() const;
   // Shards of the next run of the worker of that name, 1 at least.
   std::uint64_t next(WorkerId worker, const std::string& name);
   // The worker is gone.
