@@ -19,7 +19,6 @@ namespace speedo {
 namespace {
 
 constexpr std::size_t kMapBytesMax = std::size_t{1} << 20U;
-constexpr const char* kAllOthers = "*";
 
 Error bad_map(const std::string& path, int line, const std::string& what) {
   return config_error(fmt::format("{}:{}: {}", path, line, what));

@@ -16,6 +16,7 @@ namespace speedo {
 //
 // A source with blanks stands in double quotes. A worker stands there once.
 using DataMap = std::map<std::string, std::string>;
+inline constexpr const char* kAllOthers = "*";
 
 // Errors: kConfig, naming file and line; those of read_file().
 Result<DataMap> read_data_map(const std::string& path);

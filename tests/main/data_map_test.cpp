@@ -90,7 +90,15 @@ TEST_CASE("A data map that does not fit the job is refused") {
   CHECK(dealt.error_line().find("--shard offset") != std::string::npos);
   const Outcome incomplete = data.run({"--data-map", map, "--shard", "offset"});
   CHECK(incomplete.exit_code != 0);
-  CHECK(incomplete.errors.find("no source for 'worker1'") != std::string::npos);
+  CHECK(incomplete.error_line().find("no source for 'worker1'") != std::string::npos);
+  const std::string whole = data.place.file("all.datumfile");
+  const std::string slip =
+      data.place.write("slip.txt", "worker0 " + whole + "\nwroker1 " + whole + "\n* " + whole);
+  const Outcome trained =
+      data.run({"--data-map", slip, "--shard", "offset", "--max-iter", "2", "--test-interval=0"});
+  INFO(trained.errors);
+  CHECK(trained.exit_code == 0);
+  CHECK(trained.errors.find("no worker is called 'wroker1'") != std::string::npos);
 }
 
 }  // namespace

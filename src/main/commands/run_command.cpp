@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/trace.hpp"
 #include "checkpoint/snapshot.hpp"
+#include "cli/data_map.hpp"
 #include "cli/flags/cluster_flags.hpp"
 #include "cli/flags/gpu_choice.hpp"
 #include "cli/flags/speedo_flags.hpp"
@@ -229,6 +230,18 @@ std::vector<std::string> worker_names(std::uint64_t workers) {
   return names;
 }
 
+// A map may be of a larger cluster, but a slip in a name goes unnoticed where * is for all others.
+Result<void> check_data_map(const std::string& path, const std::vector<std::string>& workers) {
+  if (path.empty()) return {};
+  SPEEDO_ASSIGN(const DataMap map, read_data_map(path));
+  for (const std::string& worker : workers) SPEEDO_TRY(mapped_source(map, worker));
+  for (const auto& [name, source] : map) {
+    if (name == kAllOthers || std::ranges::find(workers, name) != workers.end()) continue;
+    SPEEDO_WARN("--data-map {}: no worker is called '{}'", path, name);
+  }
+  return {};
+}
+
 // As its master is told of them: which ports they will have does not matter before.
 ClusterFlags with_servers(ClusterFlags flags) {
   flags.redis = "127.0.0.1:1";
@@ -279,6 +292,7 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_TRY(check_worker_names(flags.cluster, names, names.front() + " to " + names.back()));
 
   set_up_console(flags.cluster.log);
+  SPEEDO_TRY(check_data_map(flags.cluster.data_map, names));
   if (flags.cluster.dry_run) return examine_run(std::move(flags), workers.expected());
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
