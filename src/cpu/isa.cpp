@@ -85,6 +85,14 @@ CpuIsa machine_isa() {
 
 CpuIsa cpu_isa() { return std::min(isa_limit.load(), machine_isa()); }
 
+bool fuses_products() {
+#if defined(__x86_64__)
+  return cpu_isa() != CpuIsa::kPortable;
+#else
+  return true;
+#endif
+}
+
 Result<void> limit_cpu_isa(CpuIsa isa) {
   if (const std::string missing = missing_features(isa); !missing.empty()) {
     return Error{ErrorCode::kUsage,

@@ -23,6 +23,10 @@ CpuIsa machine_isa();
 // What kernels of this process may use: machine_isa(), or what limit_cpu_isa() set.
 CpuIsa cpu_isa();
 
+// Whether our vector loops round a product and the sum that it goes into once, by FMA, or each: so
+// do those of kPortable on x86-64, pinned ones among them.
+bool fuses_products();
+
 // Holds oneDNN, OpenBLAS and our vector loops alike to `isa`. To be called before threads are
 // started and the first backend is made. OPENBLAS_CORETYPE, where the user set it, still decides
 // for OpenBLAS. Errors: kUsage, naming what the machine lacks, or if a backend exists already.

@@ -41,6 +41,7 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(const GpuOptions& options) {
   SPEEDO_ASSIGN(const gpu::CudnnFunctions cudnn, gpu::load_cudnn());
   const gpu::Arithmetic arithmetic = arithmetic_of(options.precision);
   parts.arithmetic = arithmetic;
+  parts.fuses = options.fuses;
   parts.has_graphs = options.graphs;
   parts.lets_go = options.lets_go;
   parts.make_blas = [=](gpu::StreamHandle) {

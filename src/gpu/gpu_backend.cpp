@@ -299,6 +299,7 @@ Result<std::unique_ptr<Backend>> make_gpu_backend(GpuParts parts) {
   SPEEDO_ASSIGN(std::unique_ptr<GpuDevice> device, GpuDevice::make(*driver, parts.limits));
   const StreamHandle stream = device->compute_handle();
   SPEEDO_ASSIGN(Queue queue, Queue::make(*driver, stream));
+  queue.fuses = parts.fuses;
   SPEEDO_ASSIGN(Buffer results, device->allocate(kResultBytes));
   Libraries libraries;
   SPEEDO_ASSIGN(libraries.blas, parts.make_blas(stream));

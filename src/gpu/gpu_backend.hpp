@@ -21,6 +21,7 @@ struct GpuParts {
   std::function<Result<std::unique_ptr<Dnn>>(StreamHandle)> make_dnn;
   Arithmetic arithmetic = Arithmetic::kFloat32;  // of products and convolutions
   GpuDevice::Limits limits = {};
+  bool fuses = true;       // see GpuOptions
   bool has_graphs = true;  // whether steps may be recorded
   bool lets_go = false;    // whether the device is given up when the backend ends
   std::string name = "gpu";

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Backend>> make_backend(const ComputeOptions& options) {
   if (options.gpu) {
     GpuOptions gpu = *options.gpu;
     gpu.deterministic = gpu.deterministic || are_cpu_kernels_pinned();
+    gpu.fuses = fuses_products();
     gpu.on_fault = end_with_gpu;
     return make_gpu_backend(gpu);
   }

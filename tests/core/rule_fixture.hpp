@@ -59,8 +59,11 @@ inline caffe::SolverParameter rule_solver(const std::string& text) {
 
 // A rule with arenas of weights and gradients.
 struct RuleFixture {
-  explicit RuleFixture(const std::string& text, ParameterLayout used_layout = small_layout())
-      : solver(rule_solver(text)), layout(std::move(used_layout)) {
+  explicit RuleFixture(const std::string& text, ParameterLayout used_layout = small_layout(),
+                       std::unique_ptr<Backend> used_backend = test::make_backend(1))
+      : solver(rule_solver(text)),
+        layout(std::move(used_layout)),
+        backend(std::move(used_backend)) {
     Result<std::unique_ptr<UpdateRule>> made_rule = UpdateRule::create(solver, layout, *backend);
     REQUIRE(made_rule.has_value());
     rule = std::move(made_rule).value();
@@ -96,7 +99,7 @@ struct RuleFixture {
 
   caffe::SolverParameter solver;
   ParameterLayout layout;
-  std::unique_ptr<Backend> backend = test::make_backend(1);
+  std::unique_ptr<Backend> backend;
   std::unique_ptr<UpdateRule> rule;
   Arena weights, gradients;
   Random random{test::varied(17)};

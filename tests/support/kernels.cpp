@@ -44,7 +44,8 @@ const KernelChoice& kernel_choice() { return chosen; }
 
 // keep_to() has made one before. In float32, which the reference is compared in.
 static std::unique_ptr<Backend> made_on_gpu() {
-  auto made = make_gpu_backend(GpuOptions{.index = *chosen.gpu, .deterministic = true});
+  auto made = make_gpu_backend(
+      GpuOptions{.index = *chosen.gpu, .deterministic = true, .fuses = fuses_products()});
   if (!made) std::printf("%s\n", made.error().message.c_str());
   SPEEDO_ASSERT(made.has_value());
   return std::move(*made);
@@ -58,7 +59,7 @@ std::unique_ptr<Backend> make_backend(int threads) {
 }
 
 std::unique_ptr<Backend> make_gpu_double(std::uint64_t seed) {
-  return make_gpu_double(call_log(), {.seed = seed});
+  return make_gpu_double(call_log(), {.seed = seed}, gpu::Arithmetic::kFloat32, fuses_products());
 }
 
 bool no_call_was_wrong() {

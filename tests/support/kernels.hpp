@@ -30,7 +30,7 @@ const KernelChoice& kernel_choice();
 // The backend that this process was told to use: the CPU's, on a DeferredDevice or on its own, or
 // the GPU's, or its double.
 std::unique_ptr<Backend> make_backend(int threads);
-// The GPU's double, whatever this process was told.
+// The GPU's double, whatever this process was told, which rounds as its CPU kernels do.
 std::unique_ptr<Backend> make_gpu_double(std::uint64_t seed);
 // Prints what the GPU's double found wrong with the calls that it was given, and says whether that
 // is nothing. To be called when all backends are gone.

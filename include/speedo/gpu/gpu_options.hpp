@@ -22,6 +22,9 @@ struct GpuOptions {
   // The same bits in every run on the same kind of GPU: libraries take only algorithms that promise
   // it. Our own kernels always do.
   bool deterministic = false;
+  // Whether update rules and means round a product and the sum that it goes into once, as the CPU's
+  // loops do where processors have FMA (fuses_products() of cpu/isa.hpp), or each of them.
+  bool fuses = true;
   bool tries = true;   // whether algorithms are chosen by trying them; else by heuristics
   // Whether this process gives up the GPU when the backend ends, as if it had never been used: what
   // CUDA keeps of it otherwise stays as long as the process. Requires: no other backend uses it.

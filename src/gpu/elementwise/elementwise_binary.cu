@@ -5,12 +5,14 @@
 #include "gpu/elementwise/unary_math.hpp"
 #include "gpu/launch/launch.hpp"
 #include "gpu/support/elements.hpp"
+#include "gpu/support/multiply_add.hpp"
 
 namespace speedo::gpu {
 namespace {
 
 struct ZipKernel {
   static constexpr const char* kName = "zip";
+  MultiplyAdd multiply_add;
   BinaryKind kind;
   float a, b;
   Activation activation;
@@ -33,7 +35,7 @@ struct ZipKernel {
   SPEEDO_HOST_DEVICE float value(float v, float w) const {
     switch (kind) {
       case BinaryKind::kSum:
-        return b == 0.0F ? a * v : a * v + b * w;
+        return b == 0.0F ? a * v : multiply_add(a, v, b * w);
       case BinaryKind::kProduct:
         return v * w;
       case BinaryKind::kQuotient:
@@ -68,8 +70,8 @@ void zip(Queue& queue, const BinaryOp& op, Elements n, const ZipArrays& arrays) 
   float* const winners = op.kind == BinaryKind::kMaximum ? arrays.winners : nullptr;
   SPEEDO_ASSERT(winners == nullptr || n.type == ElementType::kFloat32);
   launch(queue, grid_for(queue, n.count, 4),
-         ZipKernel{op.kind, op.a, op.b, Activation(op.activation), n.count, x, y, z, winners,
-                   are_aligned(x, y, z, winners)});
+         ZipKernel{{queue.fuses}, op.kind, op.a, op.b, Activation(op.activation), n.count, x, y, z,
+                   winners, are_aligned(x, y, z, winners)});
 }
 
 }  // namespace speedo::gpu

@@ -9,6 +9,7 @@
 
 #include "gpu/launch/launch.hpp"
 #include "gpu/support/elements.hpp"
+#include "gpu/support/multiply_add.hpp"
 
 namespace speedo::gpu {
 namespace {
@@ -34,9 +35,10 @@ SPEEDO_HOST_DEVICE float rate_of(const SgdStep& step) {
   return step.guard == nullptr ? step.rate : step.guard[0] * step.rate;
 }
 
-SPEEDO_HOST_DEVICE float decayed(const SgdStep& step, float weight, float grad) {
+SPEEDO_HOST_DEVICE float decayed(MultiplyAdd multiply_add, const SgdStep& step, float weight,
+                                 float grad) {
   const float l1 = weight > 0.0F ? step.l1 : (weight < 0.0F ? -step.l1 : 0.0F);
-  return step.scale * grad + (step.l2 * weight + l1);
+  return multiply_add(step.scale, grad, multiply_add(step.l2, weight, l1));
 }
 
 template <class Place, class Values>
@@ -48,10 +50,12 @@ SPEEDO_HOST_DEVICE void leave(Place at, const UpdateArrays& arrays, float sign, 
   at.store(arrays.stepped, each([](float w, float u) { return w - u; }, weight, update));
 }
 
-// Rules: what a kernel does with the elements of a part of a range.
+// Rules: what a kernel does with the elements of a part of a range. Bit for bit what the CPU's
+// loops do (cpu/elementwise/update_rules.cpp): replicas on both follow one another.
 
 struct SgdRule {
   static constexpr const char* kName = "sgd";
+  MultiplyAdd multiply_add;
   SgdStep step;
   UpdateArrays arrays;
   float* history;
@@ -59,15 +63,15 @@ struct SgdRule {
   bool has_fours() const { return are_aligned(arrays.weights, arrays.grad, history); }
   SPEEDO_HOST_DEVICE const SgdStep& base() const { return step; }
   SPEEDO_HOST_DEVICE SgdRule part(const UpdateRange& range, std::int64_t at) const {
-    return {step_of(step, range), advanced(arrays, at), history + at};
+    return {multiply_add, step_of(step, range), advanced(arrays, at), history + at};
   }
   template <class Place>
   SPEEDO_HOST_DEVICE void operator()(Place at, float rate) const {
     const auto weight = at.load(arrays.weights);
-    const auto update =
-        each([&](float w, float g,
-                 float h) { return step.momentum * h + rate * decayed(step, w, g); },
-             weight, at.load(arrays.grad), at.load(history));
+    const auto next = [&](float w, float g, float h) {
+      return multiply_add(step.momentum, h, rate * decayed(multiply_add, step, w, g));
+    };
+    const auto update = each(next, weight, at.load(arrays.grad), at.load(history));
     at.store(history, update);
     leave(at, arrays, step.sign, weight, update);
   }
@@ -79,6 +83,7 @@ SPEEDO_HOST_DEVICE float as_squares(float value) {
 
 struct AdaptiveRule {
   static constexpr const char* kName = "adaptive";
+  MultiplyAdd multiply_add;
   AdaptiveStep step;
   UpdateArrays arrays;
   AdaptiveHistories histories;
@@ -88,13 +93,13 @@ struct AdaptiveRule {
   }
   SPEEDO_HOST_DEVICE const SgdStep& base() const { return step.base; }
   SPEEDO_HOST_DEVICE AdaptiveRule part(const UpdateRange& range, std::int64_t at) const {
-    return {step_of(step, range), advanced(arrays, at), advanced(histories, at)};
+    return {multiply_add, step_of(step, range), advanced(arrays, at), advanced(histories, at)};
   }
   template <class Place>
   SPEEDO_HOST_DEVICE void operator()(Place at, float rate) const {
     const auto weight = at.load(arrays.weights);
-    const auto g = each([&](float w, float v) { return decayed(step.base, w, v); }, weight,
-                        at.load(arrays.grad));
+    const auto g = each([&](float w, float v) { return decayed(multiply_add, step.base, w, v); },
+                        weight, at.load(arrays.grad));
     const auto first_before = at.load(histories.first);
     const auto first = each([&](float a, float v) { return first_of(a, v); }, first_before, g);
     at.store(histories.first, first);
@@ -118,12 +123,12 @@ struct AdaptiveRule {
   // d a + (1 - d) x^2.
   SPEEDO_HOST_DEVICE float mean_square(float squares, float x) const {
     const float d = step.squares_decay;
-    return as_squares(d * squares + (1.0F - d) * (x * x));
+    return as_squares(multiply_add(d, squares, (1.0F - d) * (x * x)));
   }
   SPEEDO_HOST_DEVICE float first_of(float a, float g) const {
-    if (step.kind == AdaptiveKind::kAdaGrad) return as_squares(g * g + a);
+    if (step.kind == AdaptiveKind::kAdaGrad) return as_squares(multiply_add(g, g, a));
     if (step.kind != AdaptiveKind::kAdam) return mean_square(a, g);
-    return step.base.momentum * a + (1.0F - step.base.momentum) * g;
+    return multiply_add(step.base.momentum, a, (1.0F - step.base.momentum) * g);
   }
   // Of the rules with two histories, from the first one as it is now and the second as it was.
   SPEEDO_HOST_DEVICE float direction_of(float a, float b, float g) const {
@@ -203,19 +208,19 @@ void update(Queue& queue, UpdateRanges ranges, const Rule& rule) {
 
 void sgd_update(Queue& queue, UpdateRanges ranges, const SgdStep& step, const float* weights,
                 float* history, float* grad) {
-  update(queue, ranges, SgdRule{step, {weights, grad, nullptr}, history});
+  update(queue, ranges, SgdRule{{queue.fuses}, step, {weights, grad, nullptr}, history});
 }
 void sgd_step(Queue& queue, UpdateRanges ranges, const SgdStep& step, float* weights,
               float* history, float* grad) {
-  update(queue, ranges, SgdRule{step, {weights, grad, weights}, history});
+  update(queue, ranges, SgdRule{{queue.fuses}, step, {weights, grad, weights}, history});
 }
 void adaptive_update(Queue& queue, UpdateRanges ranges, const AdaptiveStep& step,
                      const float* weights, AdaptiveHistories histories, float* grad) {
-  update(queue, ranges, AdaptiveRule{step, {weights, grad, nullptr}, histories});
+  update(queue, ranges, AdaptiveRule{{queue.fuses}, step, {weights, grad, nullptr}, histories});
 }
 void adaptive_step(Queue& queue, UpdateRanges ranges, const AdaptiveStep& step, float* weights,
                    AdaptiveHistories histories, float* grad) {
-  update(queue, ranges, AdaptiveRule{step, {weights, grad, weights}, histories});
+  update(queue, ranges, AdaptiveRule{{queue.fuses}, step, {weights, grad, weights}, histories});
 }
 
 }  // namespace speedo::gpu

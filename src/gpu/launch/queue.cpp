@@ -25,6 +25,7 @@ Queue::Queue(Queue&& other) noexcept
     : driver(other.driver),
       stream(other.stream),
       blocks_max(other.blocks_max),
+      fuses(other.fuses),
       scratch_(std::exchange(other.scratch_, nullptr)),
       pinned_(std::exchange(other.pinned_, nullptr)) {}
 

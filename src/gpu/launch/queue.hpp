@@ -46,6 +46,7 @@ class Queue {
   const StreamHandle stream;
   // At most; tests take fewer, so that each thread gets several elements.
   std::int64_t blocks_max = 16384;
+  bool fuses = true;  // see MultiplyAdd
 
  private:
   Queue(Driver& the_driver, StreamHandle the_stream) : driver(the_driver), stream(the_stream) {}

@@ -11,12 +11,13 @@ namespace speedo::test {
 
 std::unique_ptr<Backend> make_gpu_double(std::shared_ptr<CallLog> log,
                                          const RecordingOptions& options,
-                                         gpu::Arithmetic arithmetic) {
+                                         gpu::Arithmetic arithmetic, bool fuses) {
   auto driver = std::make_unique<RecordingDriver>(std::move(log), options);
   RecordingDriver& recording = *driver;
   gpu::GpuParts parts;
   parts.driver = std::move(driver);
   parts.arithmetic = arithmetic;
+  parts.fuses = fuses;
   const Rounding rounding{.is_half = arithmetic == gpu::Arithmetic::kFloat16};
   parts.make_blas = [=, &recording](gpu::StreamHandle) -> Result<std::unique_ptr<gpu::Blas>> {
     return make_plain_blas(recording, rounding);
