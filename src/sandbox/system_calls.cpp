@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -30,11 +32,11 @@ constexpr long kAllowed[] = {
     // what is open already
     SYS_read, SYS_readv, SYS_pread64, SYS_write, SYS_writev, SYS_recvmsg, SYS_sendmsg, SYS_close,
     // memory
-    SYS_munmap, SYS_mremap, SYS_brk, SYS_madvise,
+    SYS_munmap, SYS_mremap, SYS_brk,
     // time, chance, and what the C library asks for when it waits, sorts or gives up
     SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom, SYS_futex, SYS_sched_yield, SYS_sysinfo,
-    SYS_getpid, SYS_gettid, SYS_tgkill, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall,
-    SYS_exit, SYS_exit_group,
+    SYS_getpid, SYS_gettid, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit,
+    SYS_exit_group,
 #ifdef SPEEDO_SANITIZED
     // The undefined-behaviour sanitizer writes what it is to look at into one: is it memory at all?
     SYS_pipe2,
@@ -43,8 +45,28 @@ constexpr long kAllowed[] = {
 #endif
 };
 
-// Allowed unless their third argument asks for memory that can be run.
-constexpr long kMemoryProtecting[] = {SYS_mmap, SYS_mprotect};
+// Allowed where comparing the lower half of one argument with `value` gives `allowed`. The kernel
+// looks at no more of these arguments.
+struct CheckedCall {
+  long call;
+  std::size_t argument;
+  std::uint16_t comparison;
+  std::uint32_t value;
+  bool allowed;
+};
+
+std::array<CheckedCall, 4> checked_calls() {
+  const auto own = static_cast<std::uint32_t>(::getpid());
+  return {{
+      // No memory that can be run.
+      {SYS_mmap, 2, BPF_JSET, PROT_EXEC, false},
+      {SYS_mprotect, 2, BPF_JSET, PROT_EXEC, false},
+      // From here on what root alone may say: that pages of the machine are broken.
+      {SYS_madvise, 2, BPF_JGE, MADV_HWPOISON, false},
+      // abort() and raise() are signals to oneself.
+      {SYS_tgkill, 0, BPF_JEQ, own, true},
+  }};
+}
 
 constexpr std::uint32_t offset_of_argument(std::size_t index) {
   // The lower half, which comes first on both machines.
@@ -64,12 +86,14 @@ std::vector<sock_filter> program() {
     steps.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1));
     steps.push_back(allow);
   }
-  for (const long call : kMemoryProtecting) {
-    steps.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 4));
-    steps.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset_of_argument(2)));
-    steps.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1));
-    steps.push_back(end);
-    steps.push_back(allow);
+  for (const CheckedCall& each : checked_calls()) {
+    const auto call = static_cast<std::uint32_t>(each.call);
+    steps.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4));
+    steps.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset_of_argument(each.argument)));
+    steps.push_back(
+        BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | BPF_K | each.comparison), each.value, 0, 1));
+    steps.push_back(each.allowed ? allow : end);
+    steps.push_back(each.allowed ? end : allow);
   }
   steps.push_back(end);
   return steps;

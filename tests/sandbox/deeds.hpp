@@ -28,7 +28,9 @@ enum class Deed : std::uint32_t {
   kSocket,
   kExecute,
   kFork,
-  kSignal,  // to its parent
+  kSignal,        // to another process
+  kSignalThread,  // of its parent
+  kBreakPage,     // says that memory is broken
   kRunnableMemory,
   kRunnableAgain,
   kUnlimit,   // asks for more memory

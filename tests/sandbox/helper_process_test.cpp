@@ -50,9 +50,9 @@ TEST_CASE("a helper has two files, no variables, and what it is given") {
 
 TEST_CASE("a helper that oversteps what it may do is ended by the kernel") {
   HelperStarter starter;
-  for (const Deed what :
-       {Deed::kOpen, Deed::kSocket, Deed::kExecute, Deed::kFork, Deed::kSignal,
-        Deed::kRunnableMemory, Deed::kRunnableAgain, Deed::kUnlimit, Deed::kTruncate}) {
+  for (const Deed what : {Deed::kOpen, Deed::kSocket, Deed::kExecute, Deed::kFork, Deed::kSignal,
+                          Deed::kSignalThread, Deed::kBreakPage, Deed::kRunnableMemory,
+                          Deed::kRunnableAgain, Deed::kUnlimit, Deed::kTruncate}) {
     INFO("deed " << static_cast<int>(what));
     const auto helper = started(starter);
     const HelperOutcome outcome = helper->run(deed(what));
