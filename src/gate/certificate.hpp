@@ -26,7 +26,8 @@ class Certificate {
   std::string bytes() const;  // DER
   std::string common_name() const;  // to be shown: whoever made it chose its letters
   bool is_for(GateRole role) const;
-  bool stands_for(const std::string& host) const;  // a name, or an address in numbers
+  // A name, or an address in numbers: one of its alternative names.
+  bool stands_for(const std::string& host) const;
   bool is_issued_by(const Certificate& authority) const;
   // Whether its owner can use it now as `role`; `path`: for messages. Error: kRefused.
   Result<void> check_fit(GateRole role, const std::string& path) const;

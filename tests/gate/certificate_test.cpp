@@ -318,6 +318,11 @@ TEST_CASE("a master's certificate is for the names that it is called by") {
   CHECK(head.stands_for("head.example.org"));
   CHECK_FALSE(head.stands_for("other.example.org"));
   CHECK_FALSE(head.stands_for("10.0.0.1"));
+  // To whom it was issued is no name that it is called by.
+  office.issue({.name = "localhost", .role = GateRole::kMaster, .hosts = {"10.0.0.1"}});
+  const Certificate local = read_certificates(office.folder / "localhost.pem").value().front();
+  CHECK(local.stands_for("10.0.0.1"));
+  CHECK_FALSE(local.stands_for("localhost"));
   office.issue({.name = "far", .role = GateRole::kMaster, .hosts = {"10.0.0.1"}});
   Sides sides(office.load("far", GateRole::kMaster), office.load("node1", GateRole::kWorker));
   sides.run();
