@@ -40,5 +40,53 @@ TEST_CASE("Any letter beyond ASCII elsewhere is named with line and column") {
   CHECK(fault("a = 1\nb = = 2\n").starts_with("file.toml:2:"));
 }
 
+std::string repeated(const std::string& part, std::size_t count) {
+  std::string text;
+  while (count-- > 0) text += part;
+  return text;
+}
+
+TEST_CASE("A key of many dots is named, however it is written, and numbers are none") {
+  const std::string dots = "a key with more dots";
+  for (const std::string part : {"a.", "'a'.", "\"a.#\" . "}) {
+    CAPTURE(part);
+    const std::string key = repeated(part, 100000) + "b";
+    CHECK(fault("x = 1\n" + key + " = 1\n").find(dots) != std::string::npos);
+    CHECK(fault("[" + key + "]\n").starts_with("file.toml:1:"));
+    CHECK(fault("t = { a = 1, " + key + " = 1 }\n").find(dots) != std::string::npos);
+  }
+  const std::string key = repeated("a.", 100000) + "b";
+  // A string may end with quotes of its own.
+  for (const std::string quotes : {"\"\"\"", "'''"}) {
+    for (const std::string more : {"", "~", "~~"}) {
+      std::string text = "t = { a = " + quotes + "x" + more + quotes + ", " + key + " = 1 }\n";
+      for (std::size_t at = text.find('~'); at != std::string::npos; at = text.find('~')) {
+        text[at] = quotes[0];
+      }
+      CAPTURE(quotes, more);
+      CHECK(fault(text).find(dots) != std::string::npos);
+    }
+  }
+  const auto parsed =
+      parse_toml("a = [" + repeated("0.5, ", 50) + "1.0]\nb = \"" + repeated("1.", 50) + "\" # " +
+                     repeated("c.", 50) + "\nc.d . e-1.'f' = 1979-05-27T07:32:00.999\n",
+                 "file.toml");
+  if (!parsed) FAIL(parsed.error().message);
+  CHECK(parsed->size() == 3);
+}
+
+// As deep as a file can go: as many dots as a key may have, as often as values lie in each other.
+TEST_CASE("What is nested within the limits is read or refused, and ends nothing") {
+  const std::string key = repeated("a.", 16) + "a = ";
+  for (const std::size_t depth : {120U, 250U, 10000U}) {
+    CAPTURE(depth);
+    const std::string text = "[" + repeated("x.", 16) + "x]\n" + repeated(key + "[{", depth) + key +
+                             "1" + repeated("}]", depth) + "\n";
+    const auto parsed = parse_toml(text, "file.toml");
+    CHECK((parsed || parsed.error().code == ErrorCode::kConfig));
+    CHECK(parsed.has_value() == (depth == 120));
+  }
+}
+
 }  // namespace
 }  // namespace speedo

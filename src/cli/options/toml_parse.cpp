@@ -14,6 +14,10 @@ namespace speedo {
 
 namespace {
 
+// In one key. toml++ descends as deep as a key has dots, so that a long one ends the stack; it
+// limits how deep values lie in each other, and so all that a file can nest.
+constexpr int kKeyDotsMax = 16;
+
 // How long the mark of a string is that begins there, one or three quotes; 0: none begins.
 std::size_t quotes_at(std::string_view text, std::size_t at) {
   const char quote = text[at];
@@ -30,26 +34,50 @@ std::size_t end_of_string(std::string_view text, std::size_t at, std::size_t siz
     } else if (size == 1 && text[i] == '\n') {
       return i;
     } else if (text.substr(i, size) == mark) {
-      return i + size;
+      // Up to two quotes before those that end a string of several lines belong to it.
+      std::size_t end = i + size;
+      while (size == 3 && end < std::min(i + 5, text.size()) && text[end] == mark[0]) ++end;
+      return end;
     }
   }
   return text.size();
 }
 
-// The first byte beyond ASCII that is in no string and no comment. Keys have none, and toml++ takes
-// for granted that none of them is one of the letters that it has no table for.
-std::optional<std::size_t> find_foreign(std::string_view text) {
+bool is_key_letter(char letter) {
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' || letter == ' ' ||
+         letter == '\t';
+}
+
+struct TomlFault {
+  std::size_t at = 0;
+  const char* what = "";
+};
+
+// What is in no string and no comment, and toml++ takes for granted that it never sees: a letter
+// beyond ASCII that it has no table for (keys have none), and a key with dots without end.
+std::optional<TomlFault> find_fault(std::string_view text) {
   std::size_t at = text.size() - without_byte_order_mark(text).size();
+  int dots = 0;
   while (at < text.size()) {
     if (const std::size_t quotes = quotes_at(text, at); quotes > 0) {
       at = end_of_string(text, at, quotes);
-    } else if (text[at] == '#') {
-      at = std::min(text.find('\n', at), text.size());
-    } else if (static_cast<unsigned char>(text[at]) > 0x7F) {
-      return at;
-    } else {
-      ++at;
+      continue;
     }
+    if (text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    if (static_cast<unsigned char>(text[at]) > 0x7F) {
+      return TomlFault{at,
+                       "a letter that is none of ASCII's: such stand in quotes, or in comments"};
+    }
+    if (text[at] == '.') {
+      if (++dots > kKeyDotsMax) return TomlFault{at, "a key with more dots than any has"};
+    } else if (!is_key_letter(text[at])) {
+      dots = 0;
+    }
+    ++at;
   }
   return std::nullopt;
 }
@@ -67,10 +95,9 @@ toml::source_position position_of(std::string_view text, std::size_t at) {
 }  // namespace
 
 Result<toml::table> parse_toml(const std::string& text, const std::string& path) {
-  if (const auto foreign = find_foreign(text)) {
+  if (const auto fault = find_fault(text)) {
     return Error{ErrorCode::kConfig,
-                 place_of(path, position_of(text, *foreign)) +
-                     ": a letter that is none of ASCII's: such stand in quotes, or in comments"};
+                 place_of(path, position_of(text, fault->at)) + ": " + fault->what};
   }
   toml::parse_result parsed = toml::parse(text, path);
   if (parsed) return std::move(parsed).table();
