@@ -205,6 +205,9 @@ redis() {
   exec env --unset SPEEDO_REDIS_PASSWORD redis-server - <&3 >&2
 }
 
+# Whoever starts the container has mounted the folder, under whatever user its files are here.
+if [ -z "${SPEEDO_CONFIG:-}" ] && [ -e speedo.toml ]; then export SPEEDO_CONFIG=speedo.toml; fi
+
 case "${1:-}" in
   master | worker | redis) "$@" ;;
   speedo | speedo-master | speedo-worker | caffe)

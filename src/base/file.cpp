@@ -15,6 +15,7 @@
 #include "base/beneath.hpp"
 #include "base/descriptor.hpp"
 #include "base/input_roots.hpp"
+#include "base/open_file.hpp"
 #include "base/output_root.hpp"
 #include "base/shown_text.hpp"
 #include "base/write_all.hpp"
@@ -73,8 +74,13 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
     return Error{ErrorCode::kNotFound, "file '" + shown_text(path.string()) + "' does not exist"};
   }
   if (!file) return std::move(file).error();
+  return read_open_file(*file, path, bytes_max);
+}
+
+Result<std::string> read_open_file(const Descriptor& file, const std::filesystem::path& path,
+                                   std::size_t bytes_max) {
   struct stat status {};
-  if (::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return Error{ErrorCode::kData, "'" + path.string() + "' is not a regular file"};
   }
   const Error too_long{ErrorCode::kData, "file '" + path.string() +
@@ -86,7 +92,7 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t byt
   // What a file of the system holds its size does not tell.
   while (true) {
     if (filled == content.size()) content.resize(filled + kReadBlock);
-    const ssize_t count = ::read(file->get(), content.data() + filled, content.size() - filled);
+    const ssize_t count = ::read(file.get(), content.data() + filled, content.size() - filled);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot_read(path, errno);
     if (count == 0) break;

@@ -1,6 +1,7 @@
 // What docker/entry.sh makes of the words that an image is started with, with the programs that
 // were built. docker/try.sh runs it in the images.
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -186,6 +187,23 @@ TEST_CASE("Names with spaces and quotes in a file with a space are taken as they
       place.run(entry("speedo-master", {"master", "127.0.0.1", "1", "--config", config}));
   CHECK(outcome.exit_code == 77);
   CHECK(has(outcome.error_line(), "the password file '" + password + "' cannot be read"));
+}
+
+TEST_CASE("speedo.toml in the folder that was mounted is taken, whoever may write it") {
+  Context place;
+  const std::string config = place.write("speedo.toml", "[master]\nmax_iter = 7\n");
+  fs::permissions(config, fs::perms::others_write, fs::perm_options::add);
+  const auto run_in_it = [&](const Words& words) {
+    Words command = entry("speedo-master", words);
+    *std::ranges::find(command, "docker/entry.sh") = fs::absolute("docker/entry.sh").string();
+    command.insert(command.begin() + 1, "--chdir=" + place.folder().string());
+    return place.run(command);
+  };
+  const Outcome taken = run_in_it({"speedo", "config", "master"});
+  INFO(taken.errors);
+  CHECK(taken.exit_code == 0);
+  CHECK(has(taken.output, "speedo.toml:2:1"));
+  CHECK_FALSE(has(run_in_it({"speedo", "config", "master", "--no-config"}).output, "speedo.toml:"));
 }
 
 TEST_CASE("A port that somebody else listens at is not taken for the master's own Redis") {

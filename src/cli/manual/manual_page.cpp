@@ -115,7 +115,8 @@ std::string manual_page(const ProgramEntry& program) {
           "before the configuration file.\n";
   page +=
       ".SH FILES\n.TP\n\\fIspeedo.toml\\fR\nThe configuration file, unless \\fB\\-\\-config\\fR "
-      "or \\fBSPEEDO_CONFIG\\fR names another.\n";
+      "or \\fBSPEEDO_CONFIG\\fR names another. That of the working directory must belong to the "
+      "user or to root, and no other user may write it.\n";
   page += ".SH EXIT STATUS\n0: done. Other codes tell what was wrong: see the table in SpeeDO's "
           "README.\n";
   page += ".SH NOTES\n.nf\n" + escape(program.notes) + "\n.fi\n";

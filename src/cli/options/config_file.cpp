@@ -136,10 +136,9 @@ Result<void> read_section(const TomlEntry& section, const std::string& path,
                                 (near.empty() ? "" : ", did you mean [" + near + "]?"));
 }
 
-}  // namespace
+std::string name_of_file(const std::string& path) { return "the configuration file " + path; }
 
-Result<void> read_config_file(const std::string& path, OptionValues& values) {
-  SPEEDO_ASSIGN(const toml::table table, read_toml_file(path, "the configuration file " + path));
+Result<void> read_config(const toml::table& table, const std::string& path, OptionValues& values) {
   const std::vector<TomlEntry> entries = entries_of(table, path);
   const std::vector<Program> programs = all_programs();
   TableReader common(programs, "SpeeDO", values);
@@ -151,6 +150,18 @@ Result<void> read_config_file(const std::string& path, OptionValues& values) {
     if (entry.value->is_table()) SPEEDO_TRY(read_section(entry, path, values));
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> read_config_file(const std::string& path, OptionValues& values) {
+  SPEEDO_ASSIGN(const toml::table table, read_toml_file(path, name_of_file(path)));
+  return read_config(table, path, values);
+}
+
+Result<void> read_own_config_file(const std::string& path, OptionValues& values) {
+  SPEEDO_ASSIGN(const toml::table table, read_own_toml_file(path, name_of_file(path)));
+  return read_config(table, path, values);
 }
 
 }  // namespace speedo

@@ -18,5 +18,7 @@ namespace speedo {
 // a value that is wrong, or for an option that is given twice; that of reading for a file that
 // cannot be read.
 Result<void> read_config_file(const std::string& path, OptionValues& values);
+// The same of one that nobody named: kRefused too, unless it is the user's own (own_file.hpp).
+Result<void> read_own_config_file(const std::string& path, OptionValues& values);
 
 }  // namespace speedo

@@ -298,7 +298,7 @@ constexpr Option kProcessOptions[] = {
                  "parse_log.py and extract_seconds.py read"},
     {.name = "config",
      .type = file(),
-     .otherwise = "SPEEDO_CONFIG, else speedo.toml here, if there is one",
+     .otherwise = "SPEEDO_CONFIG, else your own speedo.toml here, if there is one",
      .programs = kAllPrograms,
      .group = kOtherGroup,
      .sentence = "File with options (conf/speedo.toml)"},

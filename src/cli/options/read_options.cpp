@@ -21,20 +21,31 @@ Result<void> check_required(const OptionValues& values) {
   return {};
 }
 
+std::string named_config_file(const OptionValues& values) {
+  std::string path;
+  values.get("config", path);
+  return path;
+}
+
 }  // namespace
 
 std::string config_file_of(const OptionValues& values) {
   bool is_off = false;
   values.get("no-config", is_off);
-  std::string path;
-  if (is_off) return path;
-  values.get("config", path);
+  if (is_off) return {};
+  const std::string named = named_config_file(values);
   std::error_code code;
-  if (path.empty() && std::filesystem::exists(kConfigFile, code)) path = kConfigFile;
-  return path;
+  return named.empty() && std::filesystem::exists(kConfigFile, code) ? kConfigFile : named;
 }
 
 namespace {
+
+Result<void> read_chosen_file(OptionValues& values) {
+  const std::string file = config_file_of(values);
+  if (file.empty()) return {};
+  return named_config_file(values).empty() ? read_own_config_file(file, values)
+                                           : read_config_file(file, values);
+}
 
 Result<Parsed> read_sources(const std::vector<std::string>& arguments, OptionValues& values,
                             const Environment& environment, MissingArgument missing) {
@@ -45,8 +56,7 @@ Result<Parsed> read_sources(const std::vector<std::string>& arguments, OptionVal
   values.get("no-config", is_off);
   if (is_off) return parsed;
   SPEEDO_TRY(read_environment(environment, values));
-  const std::string file = config_file_of(values);
-  if (!file.empty()) SPEEDO_TRY(read_config_file(file, values));
+  SPEEDO_TRY(read_chosen_file(values));
   return parsed;
 }
 

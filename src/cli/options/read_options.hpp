@@ -14,7 +14,8 @@ namespace speedo {
 // Gives `values` what a program's user says: on the command line, else in the environment, else in
 // a configuration file, which is the one that --config or SPEEDO_CONFIG names, or speedo.toml in
 // the working directory. Prints help and version if they are asked for. Errors: kUsage, kConfig;
-// kUsage too if a required option has no value.
+// kRefused if that speedo.toml may be another user's (own_file.hpp); kUsage too if a required
+// option has no value.
 Result<Parsed> read_options(const std::vector<std::string>& arguments, OptionValues& values,
                             const Environment& environment = process_environment());
 

@@ -9,6 +9,7 @@
 #include <speedo/base/file.hpp>
 
 #include "cli/exit_code.hpp"
+#include "cli/options/own_file.hpp"
 
 namespace speedo {
 
@@ -75,15 +76,23 @@ std::optional<std::string> toml_text(const toml::node& value, const ValueType& t
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<toml::table> read_toml_file(const std::string& path, const std::string& name) {
-  auto content = read_file(path, kTomlBytesMax);
+Result<toml::table> parse_content(const Result<std::string>& content, const std::string& path,
+                                  const std::string& name) {
   if (!content) {
     return Error{unless_refused(content.error().code, ErrorCode::kConfig),
                  name + ": " + content.error().message};
   }
   return parse_toml(*content, path);
+}
+
+}  // namespace
+
+Result<toml::table> read_toml_file(const std::string& path, const std::string& name) {
+  return parse_content(read_file(path, kTomlBytesMax), path, name);
+}
+
+Result<toml::table> read_own_toml_file(const std::string& path, const std::string& name) {
+  return parse_content(read_own_file(path, kTomlBytesMax), path, name);
 }
 
 std::vector<TomlEntry> entries_of(const toml::table& table, const std::string& path) {

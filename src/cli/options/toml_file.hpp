@@ -13,6 +13,8 @@ namespace speedo {
 // Error: kConfig for what is no TOML, with line and column; for a file that cannot be read, that of
 // reading. `name` stands before it ("--hybrid-file stages.toml").
 Result<toml::table> read_toml_file(const std::string& path, const std::string& name);
+// The same of one that nobody named: also the errors of read_own_file().
+Result<toml::table> read_own_toml_file(const std::string& path, const std::string& name);
 
 // The table's keys with their values as they were written: a table is sorted by name.
 struct TomlEntry {

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+#include <speedo/base/result.hpp>
+
+#include "base/descriptor.hpp"
+
+namespace speedo {
+
+// All of a file that is open for reading, from where it stands; `path` is its name in errors.
+// Errors: kData if it is no regular file, cannot be read, or is longer than `bytes_max`.
+Result<std::string> read_open_file(const Descriptor& file, const std::filesystem::path& path,
+                                   std::size_t bytes_max);
+
+}  // namespace speedo
