@@ -88,13 +88,18 @@ Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
                    state);
 }
 
+Result<StateOfWorker> TrainerEngine::read_seat(std::uint64_t seat) const {
+  return get_state(*incarnation_.store, seat_key(incarnation_.term, seat), model_,
+                   static_cast<std::uint64_t>(learner_->layout().element_count()));
+}
+
 // Of a state that does not say where its data began, its worker's number does. One that cannot be
 // read take_seat() tells of.
 Result<std::optional<TrainerEngine::Incarnation>> TrainerEngine::moved_to(
     std::uint64_t seat) const {
   std::optional<Incarnation> moved;
   if (seat == kNoSeat || !incarnation_.job.offset_shards) return moved;
-  const auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, seat), model_);
+  const auto state = read_seat(seat);
   if (!state && is_transient(state.error().code)) return state.error();
   if (!state) return moved;
   const record::WorkerState& head = state->head;
@@ -109,8 +114,7 @@ Result<std::optional<TrainerEngine::Incarnation>> TrainerEngine::moved_to(
 
 // One that is lost or of something else is no reason not to train: the worker begins as it is.
 Result<void> TrainerEngine::take_seat(const TrainMessage& order) {
-  auto state = get_state(*incarnation_.store, seat_key(incarnation_.term, order.seat), model_,
-                         static_cast<std::uint64_t>(learner_->layout().element_count()));
+  auto state = read_seat(order.seat);
   if (!state && is_transient(state.error().code)) return state.error();
   if (!state) {
     SPEEDO_WARN("this worker begins without the state at seat {}: {}", order.seat,

@@ -103,6 +103,7 @@ class TrainerEngine {
   record::WorkerState state_head() const;  // without what only the snapshot knows
   std::vector<const Arena*> arrays_before_run();
   void download_own(StateOfWorker& state);
+  Result<StateOfWorker> read_seat(std::uint64_t seat) const;
   Result<void> take_seat(const TrainMessage& order);
   bool fits(const record::WorkerState& head) const;
   void load(StateOfWorker& state);
