@@ -12,13 +12,16 @@
 
 #include <speedo/base/assert.hpp>
 
+#include "base/admitted_files.hpp"
 #include "base/beneath.hpp"
 
 namespace speedo {
 
 struct InputRoots::Open {
+  explicit Open(const Limits& limits) : addresses(limits.addresses), copies(limits.copies) {}
   std::vector<Root> folders;
   std::vector<std::string> addresses;
+  AdmittedFiles copies;
 };
 
 namespace {
@@ -27,7 +30,13 @@ namespace fs = std::filesystem;
 
 constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
 
-std::atomic<const InputRoots::Open*> input_roots = nullptr;
+std::atomic<InputRoots::Open*> input_roots = nullptr;
+
+// As open_beneath(), of copies too.
+int open_within(const InputRoots::Open& roots, const fs::path& path, int flags, fs::path& real) {
+  const int fd = open_beneath(roots.folders, path, flags, real);
+  return fd >= 0 || errno != EXDEV ? fd : roots.copies.open(path, flags, real);
+}
 
 Error not_within(const InputRoots::Open& roots, const fs::path& path, const fs::path& real) {
   const std::string place = real == path ? "" : ", which is '" + real.string() + "',";
@@ -59,8 +68,7 @@ Error cannot_open(const fs::path& path, int reason) {
 
 Result<std::unique_ptr<InputRoots>> InputRoots::confine(const Limits& limits) {
   SPEEDO_ASSERT(!are_inputs_confined() && !limits.folders.empty());
-  auto open = std::make_unique<Open>();
-  open->addresses = limits.addresses;
+  auto open = std::make_unique<Open>(limits);
   for (const fs::path& folder : limits.folders) {
     SPEEDO_ASSIGN(Root root, open_root(folder));
     open->folders.push_back(std::move(root));
@@ -79,8 +87,8 @@ bool are_inputs_confined() { return input_roots.load() != nullptr; }
 Result<Descriptor> open_input(const fs::path& path) {
   const InputRoots::Open* const roots = input_roots.load();
   fs::path real;
-  const int fd = roots == nullptr ? ::open(path.c_str(), kFlags)
-                                  : open_beneath(roots->folders, path, kFlags, real);
+  const int fd =
+      roots == nullptr ? ::open(path.c_str(), kFlags) : open_within(*roots, path, kFlags, real);
   if (fd >= 0) return Descriptor(fd);
   const int reason = errno;
   if (roots != nullptr && reason == EXDEV) return not_within(*roots, path, real);
@@ -91,7 +99,7 @@ Result<void> check_input(const fs::path& path) {
   const InputRoots::Open* const roots = input_roots.load();
   if (roots == nullptr) return {};
   fs::path real;
-  const Descriptor found(open_beneath(roots->folders, path, O_PATH | O_CLOEXEC, real));
+  const Descriptor found(open_within(*roots, path, O_PATH | O_CLOEXEC, real));
   if (found.get() < 0 && errno == EXDEV) return not_within(*roots, path, real);
   return {};
 }
@@ -104,6 +112,11 @@ Result<void> check_input_address(const std::string& address) {
                                      "': a net that came from a master may name no address that "
                                      "this worker was not told to read from: add it, or what it "
                                      "begins with, to --data-root"};
+}
+
+Result<void> admit_copy(const fs::path& copy) {
+  InputRoots::Open* const roots = input_roots.load();
+  return roots == nullptr ? Result<void>() : roots->copies.add(copy);
 }
 
 fs::path find_in_roots(const fs::path& path) {

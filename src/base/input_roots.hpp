@@ -18,10 +18,13 @@ namespace speedo {
 // other thread reads.
 class InputRoots {
  public:
-  // Of the folders, with what they hold; of addresses ("s3://bucket/part") these and what is below.
+  // Of the folders, with what they hold; of addresses ("s3://bucket/part") these and what is below,
+  // whose copies come to lie somewhere in `copies`. The other files there are not read: they may
+  // come from other addresses.
   struct Limits {
     std::vector<std::filesystem::path> folders;
     std::vector<std::string> addresses = {};
+    std::filesystem::path copies = {};
   };
   // Errors: as open_root(). Requires: there is none, and a folder.
   static Result<std::unique_ptr<InputRoots>> confine(const Limits& limits);
@@ -45,6 +48,9 @@ Result<Descriptor> open_input(const std::filesystem::path& path);
 Result<void> check_input(const std::filesystem::path& path);
 // Of an address, which has a scheme: kData unless nothing is confined or it is one of those.
 Result<void> check_input_address(const std::string& address);
+// From here on the copy of such an address is read, by the path it has. Errors: as open_root(), of
+// the folder with the copies; kNotFound.
+Result<void> admit_copy(const std::filesystem::path& copy);
 
 // `path`, which is relative, in the first root that has it; empty: none has.
 std::filesystem::path find_in_roots(const std::filesystem::path& path);

@@ -43,7 +43,11 @@ Result<std::filesystem::path> find_file(const std::string& given,
   const std::string name = resolve_name(given, base);
   if (!is_uri(name)) return std::filesystem::path(name);
   SPEEDO_TRY(check_input_address(name));
-  if (installed_files != nullptr) return installed_files->fetch(name);
+  if (installed_files != nullptr) {
+    SPEEDO_ASSIGN(std::filesystem::path copy, installed_files->fetch(name));
+    SPEEDO_TRY(admit_copy(copy));
+    return copy;
+  }
   // The whole text might hold a password.
   return Error{ErrorCode::kUnsupported, "a file is named by a URI (" +
                                             name.substr(0, name.find(':')) +

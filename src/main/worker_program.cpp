@@ -162,19 +162,6 @@ Result<void> add_mapped(const WorkerFlags& flags, InputRoots::Limits& limits) {
   return {};
 }
 
-// Copies of what is fetched are read, too.
-Result<void> add_cache(const std::filesystem::path& cache, InputRoots::Limits& limits) {
-  if (limits.addresses.empty() || cache.empty()) return {};
-  std::error_code code;
-  std::filesystem::create_directories(cache, code);
-  if (code) {
-    return Error{ErrorCode::kCannotWrite,
-                 fmt::format("--data-cache '{}': {}", cache.string(), code.message())};
-  }
-  limits.folders.push_back(cache);
-  return {};
-}
-
 // What nets of the master may name. Null: everything.
 Result<std::unique_ptr<InputRoots>> confine_inputs(const WorkerFlags& flags,
                                                    const std::filesystem::path& cache) {
@@ -189,7 +176,7 @@ Result<std::unique_ptr<InputRoots>> confine_inputs(const WorkerFlags& flags,
   }
   if (limits.folders.empty()) limits.folders.emplace_back(".");
   SPEEDO_TRY(add_mapped(flags, limits));
-  SPEEDO_TRY(add_cache(cache, limits));
+  limits.copies = cache;
   return InputRoots::confine(limits);
 }
 

@@ -135,6 +135,25 @@ TEST_CASE("An address is read from if the worker was told so") {
   }
 }
 
+TEST_CASE("Of copies those of the addresses that were asked for are read alone") {
+  const Tree tree;
+  put_text(tree.at("copies/1/mine"), "copied");
+  put_text(tree.at("copies/2/private"), "hidden");
+  CHECK(admit_copy(tree.at("absent")));  // Nothing is confined.
+  const auto roots = tree.confine({{tree.at("root")}, {"s3://bucket"}, tree.at("copies")});
+  check_refused(tree.at("copies/1/mine"), tree.at("root"));
+  CHECK(admit_copy(tree.at("copies/absent")).error().code == ErrorCode::kNotFound);
+  REQUIRE(admit_copy(tree.at("copies/1/mine")));
+  CHECK(read_file(tree.at("copies/1/mine")).value() == "copied");
+  CHECK(check_input(tree.at("copies/1/../1/mine")));
+  check_refused(tree.at("copies/2/private"), tree.at("root"));
+  CHECK(resolve_path("2/private", "/nowhere") == "2/private");
+  // What it became since is another file.
+  fs::remove(tree.at("copies/1/mine"));
+  fs::create_symlink("../2/private", tree.at("copies/1/mine"));
+  check_refused(tree.at("copies/1/mine"), tree.at("root"));
+}
+
 TEST_CASE("Outputs go below their root alone") {
   const Tree tree;
   fs::create_directory_symlink(tree.at("other"), tree.at("root/out"));

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "main/command_support.hpp"
 #include "remote/remote_server.hpp"
@@ -31,10 +32,10 @@ struct ConfinedJob {
                              "snapshot_prefix: \"" +
                              place.file("data/snap") + "\"");
   }
-  void read_from(const std::string& source) {
+  void read_from(const std::string& source, const std::string& backend = "DATUMFILE") {
     place.write("net.prototxt", R"(layer { name: "data" type: "Data" top: "data" top: "label"
         data_param { source: ")" + source +
-                                    R"(" backend: DATUMFILE batch_size: 5 } }
+                                    R"(" backend: )" + backend + R"( batch_size: 5 } }
       layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
               inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })");
@@ -96,9 +97,45 @@ TEST_CASE("A worker asks for the URIs that it was told of alone") {
     CHECK(refused.exit_code == 65);
     CHECK(refused.error_line().find("to --data-root") != std::string::npos);
   }
-  const Outcome worked = job.work({"--data-root", server.uri("data"), "--data-cache", cache});
-  INFO(worked.errors);
-  CHECK(worked.exit_code == 0);
+  for (const auto& [backend, kind] : {std::pair("datumfile", "DATUMFILE"),
+                                      std::pair("lmdb", "LMDB"), std::pair("leveldb", "LEVELDB")}) {
+    const std::string name = std::string("data/as_") + backend;
+    REQUIRE(job.place
+                .run({"speedo", "convert", "csv", job.place.file("table.csv"),
+                      server.file(name).string(), "--backend", backend})
+                .exit_code == 0);
+    job.read_from(server.uri(name), kind);
+    const Outcome worked = job.work({"--data-root", server.uri("data"), "--data-cache", cache});
+    INFO(worked.errors);
+    CHECK(worked.exit_code == 0);
+  }
+}
+
+TEST_CASE("A worker reads no copies of other addresses, which its cache has") {
+  ConfinedJob job;
+  RemoteServer server;
+  server.put("private/records.bin", job.place.read("data/records.bin"));
+  server.put("public/records.bin", job.place.read("data/records.bin"));
+  const std::string cache = job.place.file("cache");
+  job.read_from(server.uri("private/records.bin"));
+  REQUIRE(job.work({"--data-root", server.uri(""), "--data-cache", cache}).exit_code == 0);
+  std::string copy;
+  for (const fs::directory_entry& each : fs::recursive_directory_iterator(cache + "/files")) {
+    if (each.is_regular_file()) copy = each.path().string();
+  }
+  REQUIRE(copy.ends_with("/records.bin"));
+  const std::string in_cache = copy.substr(cache.size() + 1);
+  // The master, too, reads what its net names.
+  fs::create_directories(fs::path(job.place.file(in_cache)).parent_path());
+  fs::copy(copy, job.place.file(in_cache));
+  for (const std::string& name : {copy, in_cache}) {
+    INFO(name);
+    job.read_from(name);
+    const Outcome refused = job.work({"--data-root", server.uri("public"), "--data-cache", cache});
+    INFO(refused.errors);
+    CHECK(refused.exit_code == 65);
+    CHECK(refused.error_line().find(name) != std::string::npos);
+  }
 }
 
 TEST_CASE("Snapshots and what layers write go below the output root alone") {
