@@ -66,6 +66,38 @@ TEST_CASE("a shard that two get, is left behind or out of order is found") {
   CHECK(reserved.found() == "not the shards that were reserved");
 }
 
+TEST_CASE("data that are open and nobody's after shards became others are found") {
+  for (const std::uint64_t left : {1U, 2U}) {
+    Dealt data;
+    data.deal({{.worker = 1, .shards = {0, 1}, .next = 2, .step = 0, .next_step = 6, .steps = 3},
+               {.worker = 2, .shards = {1, 1}, .next = 3, .step = 3, .next_step = 9, .steps = 3}});
+    data.checker.used(data.checker.reported(1));
+    data.checker.gone(2);  // steps 3 .. 5 and 9 .. 11
+    data.deal({{.worker = 1, .shards = {2, 1}, .next = 1, .step = 6, .next_step = 3, .steps = 3}});
+    data.checker.used(data.checker.reported(1));
+    record::Session cut;
+    cut.add_data_apart(3);
+    cut.add_data_left(5);
+    cut.add_data_left(left);
+    cut.set_data_step(9);
+    cut.set_data_steps(2);
+    data.checker.given_up(4, &cut);
+    CHECK(data.found() == "");
+    cut.clear_data_left();
+    if (left == 1) cut.clear_data_apart();
+    data.checker.given_up(4, &cut);
+    CHECK(data.found() == "data that were left are lost as shards become others");
+  }
+  Dealt data;
+  data.deal({{.worker = 1, .shards = {0, 1}, .next = 1, .step = 0, .next_step = 3, .steps = 3}});
+  data.checker.used(data.checker.reported(1));
+  record::Session cut;
+  cut.set_data_step(4);
+  cut.set_data_steps(2);
+  data.checker.given_up(2, &cut);
+  CHECK(data.found() == "data that were open are lost as shards become others");
+}
+
 TEST_CASE("data that two shards have is found, of another length as well") {
   for (const std::uint64_t step : {1U, 0U}) {
     Dealt data;

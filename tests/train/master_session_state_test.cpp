@@ -276,6 +276,44 @@ TEST_CASE("the step at which one that reads alone goes on from a state") {
   CHECK(MasterSession::next_step_of(far.SerializeAsString()).error().code == ErrorCode::kCorrupt);
 }
 
+TEST_CASE("what a slow worker had reserved goes on in runs of another length, a resume's too") {
+  MasterConfig config = two_stages();
+  for (Schedule& stage : config.stages) stage.strategy.name = "async";
+  config.stages[0].iterations = 3;
+  config.stages[0].update.steps_per_run = 3;
+  config.stages[1].update.steps_per_run = 2;
+  MasterDriver old(config);
+  old.join(5, 0);
+  old.join(6, 1);  // steps 0/6 and 3/9
+  for (std::uint64_t merge = 0; merge < 3; ++merge) {
+    old.trained(5, 0, old.trains[5].run);
+    old.merged(merge, merge + 1);
+  }
+  CHECK(old.trains[5].next_step == 15);
+  old.trained(6, 1, old.trains[6].run);
+  CHECK(old.merged(3, 4) == "enter 1");
+  CHECK(old.noted("1 step of the data is left out, in 1 place"));
+  CHECK(old.entered(5) == "train 5 run 4 it 4 v 5 data 9/17; train 6 run 5 it 4 v 5 data 15/19");
+  for (const bool is_new : {true, false}) {
+    record::Session entry = decode(old.last_entry.state);
+    REQUIRE(entry.data_left_size() == 2);
+    if (!is_new) {
+      entry.clear_data_left();
+      entry.clear_data_steps();
+      entry.set_data_steps_whole(2);
+    }
+    config.stages[1].update.steps_per_run = 1;
+    MasterDriver master(config);
+    REQUIRE(master.session.restore(entry.SerializeAsString()));
+    master.join(5, 2);
+    master.join(6, 3);
+    CHECK(master.trains[5].first_step == 9);
+    CHECK(master.trains[6].first_step == 10);
+    CHECK(master.trains[5].next_step == (is_new ? 11 : 15));
+    CHECK(decode(master.session.save()).SerializeAsString() == master.session.save());
+  }
+}
+
 TEST_CASE("a state within a stage ends it when the rest is done") {
   MasterDriver old(two_stages());
   old.join(5, 0);
@@ -389,6 +427,12 @@ TEST_CASE("damaged state is refused, and changes nothing") {
   CHECK(refused(changed([](auto& s) { s.set_data_fresh(s.data_open(0)); })));
   CHECK(refused(changed([](auto& s) { s.set_data_shard(s.data_open(0) + 1); })));
   CHECK(refused(changed([](auto& s) { s.set_data_steps(UINT64_MAX); })));
+  CHECK(refused(changed([](auto& s) { s.add_data_apart(0); })));
+  CHECK(refused(changed([](auto& s) { s.add_data_left(0); })));
+  CHECK(refused(changed([](auto& s) {
+    s.add_data_left(s.data_step());
+    s.add_data_left(1);
+  })));
   CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
   CHECK(refused(changed([](auto& s) { s.set_staleness_sum(-1.0); })));
   CHECK(refused(changed([](auto& s) { s.set_strategy("of another schedule"); })));

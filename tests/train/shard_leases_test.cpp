@@ -93,16 +93,81 @@ TEST_CASE("shards of another length begin with the data that no run was trained 
   CHECK(leases.step_of(leases.fresh()) == 111);
 }
 
-TEST_CASE("only what a dead worker left before others is left out by shards of another length") {
-  ShardLeases leases(0, {}, {.shard = 0, .step = 0, .steps = 2});
+TEST_CASE("what lies apart is cut into shards of another length, and the rest waits for shorter") {
+  ShardLeases leases(0, {}, {.shard = 0, .step = 100, .steps = 5});
   start(leases, {{{0}, 1}, {{1}, 1}});  // 0/2, 1/3
-  leases.give_back({0});                // 0 and 2
+  leases.give_back({0});                // 100 .. 104 and 110 .. 114
   leases.use_up(leases.report({1}));
-  leases.set_steps(5);
-  CHECK(leases.step_of(leases.fresh()) == 4);
-  const auto dealt = start(leases, {{{1}, 1}});
-  CHECK(dealt[0].current.first == 4);
-  CHECK(dealt[0].next == 5);
+  start(leases, {{{1}, 1}});  // 3/0
+  leases.use_up(leases.report({1}));
+  const std::uint64_t fresh = leases.fresh();
+  leases.set_steps(2);
+  CHECK(leases.open({}) == std::vector<std::uint64_t>{fresh, fresh + 1, fresh + 2, fresh + 3});
+  CHECK(leases.left() == std::vector<StepRange>{{104, 1}, {114, 1}});
+  CHECK(leases.steps_left() == 2);
+  const auto dealt = start(leases, {{{1}, 3}, {{2}, 1}});
+  CHECK(leases.step_of(dealt[0].current.first) == 100);
+  CHECK(dealt[0].current.count == 2);  // 102 is the last of its piece
+  CHECK(leases.step_of(dealt[1].current.first) == 110);
+  CHECK(leases.step_of(dealt[0].next) == 112);
+  CHECK(leases.step_of(dealt[1].next) == 120);
+  leases.use_up(leases.report({1}));
+  leases.use_up(leases.report({2}));
+  leases.set_steps(1);
+  CHECK(leases.left().empty());
+  const auto shorter = start(leases, {{{1}, 9}, {{2}, 9}, {{3}, 1}});
+  CHECK(leases.step_of(shorter[0].current.first) == 104);
+  CHECK(shorter[0].current.count == 1);
+  CHECK(leases.step_of(shorter[1].current.first) == 112);
+  CHECK(shorter[1].current.count == 3);  // 112, 113, and 114 that was left
+  CHECK(leases.step_of(shorter[2].current.first) == 120);
+}
+
+TEST_CASE("of pieces that are too short for a shard the last are remembered") {
+  ShardRemains remains;
+  for (std::uint64_t i = 0; i <= ShardLeases::kLeftMax; ++i) remains.left.push_back({2 * i, 1});
+  const std::uint64_t first = remains.left[1].first, last = remains.left.back().first;
+  ShardLeases leases(0, {}, {.shard = 0, .step = last + 2, .steps = 2}, std::move(remains));
+  leases.set_steps(3);
+  CHECK(leases.left().size() == ShardLeases::kLeftMax);
+  CHECK(leases.left().front().first == first);
+}
+
+// Workers train as fast as they like, and die; masters die, too. Between stages all wait.
+TEST_CASE("whatever lengths follow each other, no step is lost, and none is trained twice") {
+  const test::PropertySize size{.sequences = 5'000, .longest = 120};
+  CHECK(test::holds_for_seeds({20261130}, size, [](const std::vector<std::uint16_t>& randoms) {
+    ShardLeases leases(0);
+    std::set<std::uint64_t> trained;
+    std::uint64_t next_worker = 0;
+    for (const std::uint16_t random : randoms) {
+      const unsigned kind = random % 8, rest = random / 8;
+      const WorkerId worker{next_worker + rest % 3};
+      if (kind == 0) {
+        leases.set_steps(1 + rest % 6);
+      } else if (kind == 1) {
+        leases.give_back(worker);
+        if (rest % 2 == 0) next_worker += 1;
+      } else if (kind == 2) {
+        const auto open = leases.open({});
+        ShardRemains remains{.apart = {}, .left = leases.left()};
+        for (const std::uint64_t shard : open) {
+          if (shard < leases.place().shard) remains.apart[shard] = leases.step_of(shard);
+        }
+        leases = ShardLeases(leases.fresh(), {open.begin(), open.end()}, leases.place(), remains);
+      } else {
+        const auto lease = leases.start_runs(std::vector{ShardLeases::Order{worker, 1 + rest % 3}});
+        const std::uint64_t first = leases.step_of(lease[0].current.first);
+        for (std::uint64_t i = 0; i < lease[0].current.count * leases.place().steps; ++i) {
+          RC_ASSERT(trained.insert(first + i).second);
+        }
+        leases.use_up(leases.report(worker));
+      }
+      std::uint64_t open = leases.steps_left();
+      open += leases.open({}).size() * leases.place().steps;
+      RC_ASSERT(open + trained.size() == leases.step_of(leases.fresh()));
+    }
+  }));
 }
 
 // Rounds of shards whose length changes, also from one master to the next.

@@ -59,10 +59,14 @@ void SessionChecker::leave_stages_that_are_over() {
   }
 }
 
-void SessionChecker::follow_steps(std::uint64_t fresh) {
+void SessionChecker::follow_steps(std::uint64_t fresh, const record::Session* cut) {
   const std::uint64_t steps = config_.stages[stage_].update.steps_per_run;
   if (std::exchange(steps_, steps) == steps) return;
-  for (const std::uint64_t shard : shards_.given_up(fresh)) lineage_.consumed(config_.term, shard);
+  // The first shards of a cut are those that lie apart.
+  if (cut != nullptr) fresh -= static_cast<std::uint64_t>(cut->data_apart_size());
+  for (const std::uint64_t shard : shards_.given_up(fresh, cut)) {
+    lineage_.consumed(config_.term, shard);
+  }
 }
 
 SessionChecker::Incarnation* SessionChecker::incarnation_of(PeerId peer, std::uint64_t worker) {
@@ -305,7 +309,7 @@ void SessionChecker::obey(const master_command::EnterStage& c) {
   contributions_.clear();
   record::Session state;
   expect(kStart, state.ParseFromString(c.state), "a state that cannot be read");
-  follow_steps(state.data_fresh());
+  follow_steps(state.data_fresh(), &state);
   check_state(c.state, false);
 }
 

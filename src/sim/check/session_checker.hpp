@@ -66,7 +66,8 @@ class SessionChecker {
   void end_incarnation(PeerId peer);
   bool is_stage_over() const;
   void leave_stages_that_are_over();
-  void follow_steps(std::uint64_t fresh);
+  // `cut`: as in ShardChecker::given_up().
+  void follow_steps(std::uint64_t fresh, const record::Session* cut = nullptr);
 
   template <class Event>
   void note(const Event&) {}

@@ -110,13 +110,44 @@ void ShardChecker::mark_used(std::uint64_t shard) {
   used_count_ += 1;
 }
 
-std::vector<std::uint64_t> ShardChecker::given_up(std::uint64_t fresh) {
+// All data that were open, as far as it is known where they lie, are those of new shards, or lie in
+// pieces that are remembered.
+void ShardChecker::check_cut(const std::vector<std::uint64_t>& given_up,
+                             const record::Session& cut) {
+  std::map<std::uint64_t, std::uint64_t> has;  // from .. to; all from the place's step on, too
+  for (const std::uint64_t first : cut.data_apart()) has[first] = first + cut.data_steps();
+  std::map<std::uint64_t, std::uint64_t> left;
+  for (int i = 0; i + 1 < cut.data_left_size(); i += 2) {
+    left[cut.data_left(i)] = cut.data_left(i) + cut.data_left(i + 1);
+  }
+  has.insert(left.begin(), left.end());
+  has[cut.data_step()] = UINT64_MAX;
+  const auto is_there = [&](std::uint64_t from, std::uint64_t to) {
+    while (from < to) {
+      const auto after = has.upper_bound(from);
+      if (after == has.begin() || std::prev(after)->second <= from) return false;
+      from = std::prev(after)->second;
+    }
+    return true;
+  };
+  for (const auto& [first, place] : places_) {
+    if (!std::ranges::binary_search(given_up, place.shard)) continue;
+    expect(is_there(first, place.end), "data that were open are lost as shards become others");
+  }
+  for (const auto& [from, to] : left_) {
+    expect(is_there(from, to), "data that were left are lost as shards become others");
+  }
+  left_ = std::move(left);
+}
+
+std::vector<std::uint64_t> ShardChecker::given_up(std::uint64_t fresh, const record::Session* cut) {
   std::vector<std::uint64_t> all;
   for (std::uint64_t shard = 0; shard < fresh; ++shard) {
     if (is_used(shard)) continue;
     mark_used(shard);
     all.push_back(shard);
   }
+  if (cut != nullptr) check_cut(all, *cut);
   std::erase_if(places_, [&](const auto& each) {
     return std::ranges::binary_search(all, each.second.shard);
   });

@@ -48,8 +48,9 @@ class ShardChecker {
   // The same, and the worker has to train them again before others.
   void lost_by(std::uint64_t worker, Range shards) { held_[worker].again = shards; }
   // Shards of another length follow, from `fresh` on: those below that no run was given count as
-  // used. Returns them.
-  std::vector<std::uint64_t> given_up(std::uint64_t fresh);
+  // used. Returns them. `cut`: the state that says which shards and pieces have their data now;
+  // null: it is not known.
+  std::vector<std::uint64_t> given_up(std::uint64_t fresh, const record::Session* cut = nullptr);
   // The worker is gone: what it held is nobody's.
   void gone(std::uint64_t worker);
 
@@ -72,6 +73,7 @@ class ShardChecker {
   void place(std::uint64_t shard, std::uint64_t step, std::uint64_t steps);
   void free(std::uint64_t shard);
   void mark_used(std::uint64_t shard);
+  void check_cut(const std::vector<std::uint64_t>& given_up, const record::Session& cut);
   bool is_used(std::uint64_t shard) const { return shard < used_.size() && used_[shard]; }
 
   const bool one_each_;
@@ -84,6 +86,7 @@ class ShardChecker {
     std::uint64_t end = 0, shard = 0;
   };
   std::map<std::uint64_t, Place> places_;  // of shards that were dealt, by their first step
+  std::map<std::uint64_t, std::uint64_t> left_;  // steps that no shard has, from .. to
   std::vector<bool> used_;            // by shard
   std::size_t used_count_ = 0;
 };

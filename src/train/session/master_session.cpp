@@ -140,6 +140,7 @@ void MasterSession::Impl::start_training() {
   out_.note(false, "training starts at iteration {} with {}", iteration(),
             count_workers(members_.ready_count()));
   members_.note_absent("--shard-by names", ratios_.names(), out_);
+  note_left_data();
   if (config_.test_at_start && test_interval_of(schedule()) != 0) jobs_.request_test(iteration());
   start_due_jobs();
   begin_stage();

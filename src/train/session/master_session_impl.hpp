@@ -127,6 +127,7 @@ struct MasterSession::Impl {
   void part_from(WorkerId id, std::uint64_t version);
   bool drained() const;
   void note_left_out(std::uint64_t stages);
+  void note_left_data();
   bool enter_next_stage();  // false: something has to be waited for
   void begin_stage();
 

@@ -1,5 +1,6 @@
 // What a new master needs to go on, as record.Session of proto/speedo.proto.
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
@@ -17,6 +18,40 @@ namespace {
 // No counter of a real job comes near it; damaged bytes do.
 constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62U;
 
+// Shards and pieces of the data before the place, each behind the one before.
+bool remains_are_sound(const record::Session& state) {
+  const auto is_apart = [&](std::uint64_t shard) { return shard < state.data_shard(); };
+  if (std::ranges::count_if(state.data_open(), is_apart) != state.data_apart_size()) return false;
+  std::uint64_t above = 0;
+  const auto lies_behind = [&](std::uint64_t first, std::uint64_t count) {
+    if (first < above || first > state.data_step() || count > state.data_step() - first) {
+      return false;
+    }
+    above = first + count;
+    return count > 0;
+  };
+  for (const std::uint64_t first : state.data_apart()) {
+    if (!lies_behind(first, state.data_steps())) return false;
+  }
+  above = 0;
+  if (state.data_left_size() % 2 != 0) return false;
+  for (int i = 0; i < state.data_left_size(); i += 2) {
+    if (!lies_behind(state.data_left(i), state.data_left(i + 1))) return false;
+  }
+  return true;
+}
+
+ShardRemains remains_of(const record::Session& state) {
+  ShardRemains remains;
+  for (int i = 0; i < state.data_apart_size(); ++i) {
+    remains.apart.emplace(state.data_open(i), state.data_apart(i));
+  }
+  for (int i = 0; i < state.data_left_size(); i += 2) {
+    remains.left.push_back({state.data_left(i), state.data_left(i + 1)});
+  }
+  return remains;
+}
+
 bool counts_are_sound(const record::Session& state) {
   for (const std::uint64_t counter :
        {state.iteration(), state.stage(), state.data_fresh(), state.next_worker(), state.next_run(),
@@ -26,11 +61,12 @@ bool counts_are_sound(const record::Session& state) {
   }
   if (state.data_shard() > state.data_fresh()) return false;
   if (state.has_data_steps() && state.data_steps() == 0) return false;
-  std::uint64_t above = state.data_shard();  // the smallest value that may follow
+  std::uint64_t above = 0;  // the smallest value that may follow
   for (const std::uint64_t shard : state.data_open()) {
     if (shard < above || shard >= state.data_fresh()) return false;
     above = shard + 1;
   }
+  if (!remains_are_sound(state)) return false;
   return state.has_stage_count() && state.stage_start() <= state.iteration() &&
          std::isfinite(state.staleness_sum()) && state.staleness_sum() >= 0.0;
 }
@@ -45,6 +81,9 @@ bool is_short(const record::Session& state) {
 Result<record::Session> decode(std::string_view bytes) {
   record::Session state;
   const bool parsed = state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  if (!state.has_data_steps() && state.has_data_steps_whole()) {
+    state.set_data_steps(state.data_steps_whole());
+  }
   if (parsed && counts_are_sound(state) && state.has_term() && state.has_data_steps()) return state;
   if (parsed && is_short(state)) {
     return Error{ErrorCode::kCorrupt,
@@ -102,6 +141,13 @@ std::string MasterSession::Impl::save(const MergeOrder* merged) const {
   state.mutable_data_open()->Add(open.begin(), open.end());
   state.set_data_shard(leases_.place().shard);
   state.set_data_step(leases_.place().step);
+  for (const std::uint64_t shard : open) {
+    if (shard < leases_.place().shard) state.add_data_apart(leases_.step_of(shard));
+  }
+  for (const StepRange& each : leases_.left()) {
+    state.add_data_left(each.first);
+    state.add_data_left(each.count);
+  }
   state.set_data_steps(leases_.place().steps);
   state.set_next_worker(members_.next_worker());
   state.set_next_run(runs_.next().value);
@@ -173,8 +219,9 @@ Result<void> MasterSession::Impl::restore(std::string_view bytes) {
   tally_.restore(state.iteration(),
                  {state.merges(), state.contributions(), state.rejected(), state.discarded(),
                   state.samples(), state.staleness_sum()});
-  leases_ = ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()},
-                        {state.data_shard(), state.data_step(), state.data_steps()});
+  leases_ =
+      ShardLeases(state.data_fresh(), {state.data_open().begin(), state.data_open().end()},
+                  {state.data_shard(), state.data_step(), state.data_steps()}, remains_of(state));
   leases_.set_steps(schedule().update.steps_per_run);
   members_.restore(state.next_worker(), state.workers_joined(),
                    state.has_emulated() ? std::optional(state.emulated()) : std::nullopt);

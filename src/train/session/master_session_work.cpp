@@ -260,6 +260,7 @@ bool MasterSession::Impl::enter_next_stage() {
   members_.strategy_is_new();
   note_left_out(stages_.enter(iteration()));
   leases_.set_steps(schedule().update.steps_per_run);
+  note_left_data();
   strategy_ = make_(schedule().strategy).value();
   out_.note(false, "stage {} ({}) begins at iteration {}", stages_.index() + 1,
             schedule().strategy.name, iteration());
@@ -274,6 +275,16 @@ void MasterSession::Impl::note_left_out(std::uint64_t stages) {
             "iterations; a stage that is to take place needs more iterations than there are "
             "workers",
             stages == 1 ? "a stage is" : fmt::format("{} stages are", stages));
+}
+
+void MasterSession::Impl::note_left_data() {
+  if (leases_.steps_left() == 0) return;
+  out_.note(true,
+            "{} step{} of the data {} left out, in {} place{}, as too few lie together for a run "
+            "of {}; they are trained if runs become short enough",
+            leases_.steps_left(), leases_.steps_left() == 1 ? "" : "s",
+            leases_.steps_left() == 1 ? "is" : "are", leases_.left().size(),
+            leases_.left().size() == 1 ? "" : "s", leases_.place().steps);
 }
 
 void MasterSession::Impl::handle(const master_event::StageEntered& event) {

@@ -13,7 +13,8 @@ void insert(std::set<std::uint64_t>& set, const std::optional<ShardRange>& range
   for (std::uint64_t i = 0; range && i < range->count; ++i) set.insert(range->first + i);
 }
 
-void erase(std::map<std::uint64_t, WorkerId>& map, ShardRange range) {
+template <class Value>
+void erase(std::map<std::uint64_t, Value>& map, ShardRange range) {
   for (std::uint64_t i = 0; i < range.count; ++i) map.erase(range.first + i);
 }
 
@@ -28,11 +29,35 @@ void erase(std::vector<std::uint64_t>& ascending, ShardRange range) {
 
 }  // namespace
 
-ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open, ShardPlace place)
-    : free_(std::move(open)), fresh_(fresh), place_(place), open_(free_.begin(), free_.end()) {
+ShardLeases::ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open, ShardPlace place,
+                         ShardRemains remains)
+    : free_(std::move(open)),
+      fresh_(fresh),
+      place_(place),
+      remains_(std::move(remains)),
+      open_(free_.begin(), free_.end()) {
   SPEEDO_ASSERT(free_.empty() || *free_.rbegin() < fresh_);
-  SPEEDO_ASSERT(free_.empty() || *free_.begin() >= place_.shard);
   SPEEDO_ASSERT(place_.shard <= fresh_ && place_.steps > 0);
+  for (const std::uint64_t shard : free_) {
+    SPEEDO_ASSERT(shard >= place_.shard || remains_.apart.contains(shard));
+  }
+}
+
+// Ascending, and as few ranges as there can be.
+std::vector<StepRange> ShardLeases::open_steps() const {
+  std::vector<StepRange> all = remains_.left;
+  for (const std::uint64_t shard : open_) all.push_back({step_of(shard), place_.steps});
+  std::ranges::sort(all, {}, &StepRange::first);
+  std::vector<StepRange> joined;
+  for (const StepRange& each : all) {
+    const bool adjoins = !joined.empty() && joined.back().first + joined.back().count == each.first;
+    if (adjoins) {
+      joined.back().count += each.count;
+    } else {
+      joined.push_back(each);
+    }
+  }
+  return joined;
 }
 
 void ShardLeases::set_steps(std::uint64_t steps) {
@@ -40,30 +65,61 @@ void ShardLeases::set_steps(std::uint64_t steps) {
   if (steps == place_.steps) return;
   SPEEDO_ASSERT(reported_.empty());
   for (const auto& [worker, held] : held_) SPEEDO_ASSERT(!held.current.has_value());
-  std::uint64_t first = fresh_;
-  while (!open_.empty() && open_.back() + 1 == first) {
-    first = open_.back();
-    open_.pop_back();
+  std::vector<StepRange> open = open_steps();
+  std::uint64_t first = step_of(fresh_);
+  if (!open.empty() && open.back().first + open.back().count == first) {
+    first = open.back().first;
+    open.pop_back();
   }
-  place_ = {fresh_, step_of(first), steps};
   held_.clear();
   free_.clear();
   open_.clear();
+  remains_ = {};
+  for (const StepRange& each : open) cut(each, steps);
+  place_ = {fresh_, first, steps};
+  auto& left = remains_.left;
+  if (left.size() > kLeftMax) left.erase(left.begin(), left.end() - std::ptrdiff_t{kLeftMax});
+}
+
+void ShardLeases::cut(StepRange range, std::uint64_t steps) {
+  for (; range.count >= steps; range.first += steps, range.count -= steps) {
+    remains_.apart.emplace(fresh_, range.first);
+    free_.insert(fresh_);
+    open_.push_back(fresh_++);
+  }
+  if (range.count > 0) remains_.left.push_back(range);
+}
+
+std::uint64_t ShardLeases::steps_left() const {
+  std::uint64_t steps = 0;
+  for (const StepRange& each : remains_.left) steps += each.count;
+  return steps;
 }
 
 std::uint64_t ShardLeases::step_of(std::uint64_t shard) const {
-  SPEEDO_ASSERT(shard >= place_.shard);
-  return place_.step + (shard - place_.shard) * place_.steps;
+  if (shard >= place_.shard) return place_.step + (shard - place_.shard) * place_.steps;
+  const auto found = remains_.apart.find(shard);
+  SPEEDO_ASSERT(found != remains_.apart.end());
+  return found->second;
 }
 
+// Shards of a run are a piece of the data.
 ShardRange ShardLeases::take(std::uint64_t shards) {
   SPEEDO_ASSERT(shards > 0);
   if (free_.empty()) {
     for (std::uint64_t i = 0; i < shards; ++i) open_.push_back(fresh_ + i);
     return {std::exchange(fresh_, fresh_ + shards), shards};
   }
-  ShardRange range{*free_.begin(), 0};
-  while (range.count < shards && free_.erase(range.first + range.count) == 1) range.count += 1;
+  const std::uint64_t first = *free_.begin();
+  ShardRange range{first, 0};
+  const auto goes_on = [&](std::uint64_t shard) {
+    return free_.contains(shard) &&
+           step_of(shard) == step_of(first) + (shard - first) * place_.steps;
+  };
+  while (range.count < shards && goes_on(first + range.count)) {
+    free_.erase(first + range.count);
+    range.count += 1;
+  }
   return range;
 }
 
@@ -102,6 +158,7 @@ void ShardLeases::use_up(ShardRange reported) {
   SPEEDO_ASSERT(reported_.contains(reported.first));
   erase(reported_, reported);
   erase(open_, reported);
+  erase(remains_.apart, reported);
 }
 
 void ShardLeases::free_reported(ShardRange reported) {

@@ -16,10 +16,23 @@ struct ShardRange {
   std::uint64_t first = 0, count = 1;
 };
 
+// Steps first .. first + count - 1 of the data stream.
+struct StepRange {
+  std::uint64_t first = 0, count = 0;
+  bool operator==(const StepRange&) const = default;
+};
+
 // Where shards lie in the data stream, which is counted in steps of a worker: those from `shard` on
 // have `steps` each, and the first of them begins at `step`.
 struct ShardPlace {
   std::uint64_t shard = 0, step = 0, steps = 1;
+};
+
+// What is open of the data before a place: shards below its first, with the step that each begins
+// at, and what lies in pieces that are too short for a shard. Both ascend.
+struct ShardRemains {
+  std::map<std::uint64_t, std::uint64_t> apart;
+  std::vector<StepRange> left;
 };
 
 // Which shards of the data stream each run trains on. Shards are numbered from 0; a worker holds
@@ -27,8 +40,10 @@ struct ShardPlace {
 // worker held is handed out again, smallest first: no shard is skipped because its worker died. The
 // others get them with their next reservation, so they are trained a run later than the reserved.
 // So are those whose contribution was lost, unless its worker trains them again at once.
-// Where runs become longer or shorter, shards of the new length begin with the data that the last
-// ones of the old length were not trained on.
+// Where runs become longer or shorter, what is open is cut anew: shards of the new length begin
+// with the data that the last ones of the old length were not trained on, and what lies apart
+// before those, which slower or dead workers left, is free in such shards, as far as it holds whole
+// ones. The rest waits for shards that are short enough.
 //
 // Invariant: a shard is free, held by one worker, reported (its contribution is undecided), or
 // used up; once used up it is so for good. The first three together are the open ones.
@@ -43,17 +58,22 @@ class ShardLeases {
     std::uint64_t next = 0;     // the first one reserved
   };
 
+  // More pieces that are too short than this are not remembered, only the last ones.
+  static constexpr std::size_t kLeftMax = 4096;
+
   // Ordinals below `fresh` are used up, but for `open`, which are free. Requires: `fresh` and all
-  // of `open` are of the place; place.steps > 0.
+  // of `open` are of the place or apart; place.steps > 0.
   explicit ShardLeases(std::uint64_t fresh, std::set<std::uint64_t> open = {},
-                       ShardPlace place = {});
+                       ShardPlace place = {}, ShardRemains remains = {});
 
   // From here on shards are of so many steps. If that is another number, what was reserved is so no
-  // more, and what is open is used up: the next shard begins where the last open ones that lie side
-  // by side began. So only what a dead worker left, and nobody has begun since, is left out.
-  // Requires: no run is under way, nothing is reported.
+  // more, and the shards that were open are used up: their data are those of new ones. Requires: no
+  // run is under way, nothing is reported.
   void set_steps(std::uint64_t steps);
   const ShardPlace& place() const { return place_; }
+  // What no shard has.
+  const std::vector<StepRange>& left() const { return remains_.left; }
+  std::uint64_t steps_left() const;
   // The step of the data stream that a shard begins with.
   std::uint64_t step_of(std::uint64_t shard) const;
 
@@ -90,12 +110,15 @@ class ShardLeases {
     std::optional<ShardRange> current, next;
   };
   ShardRange take(std::uint64_t shards);
+  std::vector<StepRange> open_steps() const;
+  void cut(StepRange range, std::uint64_t steps);
 
   std::map<WorkerId, Held> held_;
   std::set<std::uint64_t> free_;
   std::map<std::uint64_t, WorkerId> reported_;  // by whom
   std::uint64_t fresh_;
   ShardPlace place_;
+  ShardRemains remains_;
   std::vector<std::uint64_t> open_;  // ascending; new ones join at the end
 };
 
