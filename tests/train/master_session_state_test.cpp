@@ -293,6 +293,7 @@ TEST_CASE("what a slow worker had reserved goes on in runs of another length, a 
   old.trained(6, 1, old.trains[6].run);
   CHECK(old.merged(3, 4) == "enter 1");
   CHECK(old.noted("1 step of the data is left out, in 1 place"));
+  CHECK(MasterSession::next_step_of(old.last_entry.state).value() == 15);
   CHECK(old.entered(5) == "train 5 run 4 it 4 v 5 data 9/17; train 6 run 5 it 4 v 5 data 15/19");
   for (const bool is_new : {true, false}) {
     record::Session entry = decode(old.last_entry.state);

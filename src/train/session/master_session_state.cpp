@@ -111,7 +111,7 @@ Result<std::uint64_t> MasterSession::next_step_of(std::string_view bytes) {
   SPEEDO_ASSIGN(const record::Session state, decode(bytes));
   std::uint64_t first = state.data_fresh();
   for (auto open = state.data_open().rbegin(); open != state.data_open().rend(); ++open) {
-    if (*open + 1 != first) break;
+    if (*open + 1 != first || *open < state.data_shard()) break;
     first = *open;
   }
   const std::uint64_t shards = first - state.data_shard();
