@@ -182,6 +182,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
       flags.stall_timeout_s.value_or(std::min(kCountMax, kStallTimeouts * flags.worker_timeout_s)));
   session.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   session.non_finite_max = flags.non_finite.max;
+  session.same_devices = flags.deterministic;
   return {};
 }
 

@@ -259,7 +259,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;
   options.name_prefix = own_name(flags) + "/" + std::to_string(pid);
-  options.session.device = compute.gpu ? fmt::format("gpu:{}", compute.gpu->index) : "cpu";
+  options.session.device = device_text(compute);
   options.session.seed = pid;
   options.session.connect_timeout = std::chrono::seconds(flags.connect_timeout_s);
   TrainerParts parts = trainer_parts(compute);

@@ -91,6 +91,15 @@ TEST_CASE("--gpu and --device name one GPU, or contradict each other") {
   }
 }
 
+TEST_CASE("A worker says what it computes on, a GPU's precision too") {
+  CHECK(device_text({}) == "cpu");
+  CHECK(device_text({.precision = CpuPrecision::kBfloat16}) == "cpu");
+  ComputeOptions options{.gpu = GpuOptions{.index = 63}};
+  CHECK(device_text(options) == "gpu:63");
+  options.gpu->precision = GpuPrecision::kTf32;
+  CHECK(device_text(options) == "gpu:63, tf32");
+}
+
 TEST_CASE("A GPU that is not there is an error that says why") {
   const ComputeFlags flags = read_compute({"--gpu", "63"}).value();
   const auto settled = settle(flags);

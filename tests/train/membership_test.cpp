@@ -181,4 +181,43 @@ TEST_CASE("workers that compute and workers that emulate it are never of one job
   CHECK(next.hello(hello_of(6, "a/1/0")));
 }
 
+namespace {
+
+master_event::Hello on_device(std::uint64_t peer, const std::string& device) {
+  master_event::Hello hello = hello_of(peer, fmt::format("h{}/1/0", peer));
+  hello.message.device = device;
+  return hello;
+}
+
+}  // namespace
+
+TEST_CASE("workers of a deterministic job compute on what the first does") {
+  MasterConfig config = config_for(1, 10);
+  config.same_devices = true;
+  Door door(config);
+  CHECK(door.hello(on_device(1, "gpu:0 A, tf32")));
+  CHECK(door.hello(on_device(2, "gpu:11 A, tf32")));
+  take_text(door.out);
+  std::uint64_t peer = 3;
+  for (const char* other : {"cpu", "gpu:0 A", "gpu:0 B, tf32", "gpu:0 A, bfloat16", "gpu:0"}) {
+    CAPTURE(other);
+    CHECK_FALSE(door.hello(on_device(peer, other)));
+    CHECK(take_notes(door.out).find(fmt::format("refused: worker h{}/1/0 computes", peer)) == 0);
+    ++peer;
+  }
+  // Nobody has done anything: another kind may begin, and stays.
+  for (const std::uint64_t worker : {0U, 1U}) {
+    door.members.remove({worker}, Departure::kExcused, {}, door.out);
+  }
+  CHECK(door.hello(on_device(9, "cpu")));
+  CHECK(door.ready(2));
+  door.members.finished_run({2});
+  door.members.remove({2}, Departure::kExcused, {}, door.out);
+  take_text(door.out);
+  CHECK_FALSE(door.hello(on_device(10, "gpu:0 A, tf32")));
+  CHECK(take_text(door.out) ==
+        fmt::format("refuse 10 code {}", static_cast<int>(ErrorCode::kMismatch)));
+  CHECK(door.hello(on_device(11, "cpu")));
+}
+
 }  // namespace speedo

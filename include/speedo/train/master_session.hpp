@@ -56,6 +56,8 @@ struct MasterConfig {
   // each of a worker that is not named. Requires: empty if shard_by_speed.
   std::map<std::string, double> shard_ratios;
   std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
+  // All workers compute on what the first of them does, whatever the number of a GPU.
+  bool same_devices = false;
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;

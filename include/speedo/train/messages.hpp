@@ -46,7 +46,8 @@ ErrorCode error_code_of(std::uint32_t code);
 struct HelloMessage {
   std::uint32_t protocol = kProtocolVersion;
   std::string name;      // "host/pid/k", for people
-  std::string device;    // "cpu", kEmulatedDevice, kPartDevice
+  // "cpu", "gpu:0 NVIDIA H200, tf32", kEmulatedDevice, kPartDevice
+  std::string device;
   std::uint64_t uuid_high = 0, uuid_low = 0;  // of this worker, as long as its process lives
   auto fields() { return std::tie(protocol, name, device, uuid_high, uuid_low); }
 };

@@ -190,6 +190,15 @@ std::string caffe_sentence(const ComputeOptions& options) {
   return fmt::format("Use GPU with device ID {}", options.gpu->index);
 }
 
+std::string device_text(const ComputeOptions& options) {
+  if (!options.gpu) return "cpu";
+  std::string text = fmt::format("gpu:{}", options.gpu->index);
+  if (const auto device = find_gpu(options.gpu->index)) text += " " + device->name;
+  const GpuPrecision precision = options.gpu->precision;
+  if (precision != GpuPrecision::kFloat32) text += fmt::format(", {}", name_of(precision));
+  return text;
+}
+
 std::string describe(const ComputeOptions& options) {
   if (options.gpu) {
     return fmt::format("GPU {}, {}", options.gpu->index, name_of(options.gpu->precision));

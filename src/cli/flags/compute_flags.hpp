@@ -56,6 +56,10 @@ std::vector<std::string> to_arguments(const ComputeFlags& flags);
 // "Use CPU." or "Use GPU with device ID 0", as Caffe says it when it tests and measures.
 std::string caffe_sentence(const ComputeOptions& options);
 
+// What a worker or a master computes on: "cpu", or "gpu:0 NVIDIA H200, tf32" (of float32, without
+// the precision). CPUs have the same products in all their precisions.
+std::string device_text(const ComputeOptions& options);
+
 // "2 threads, avx512 kernels, float32", for the log.
 std::string describe(const ComputeOptions& options);
 

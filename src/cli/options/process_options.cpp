@@ -86,7 +86,8 @@ constexpr Option kProcessOptions[] = {
      .otherwise = "the best that the processor has",
      .programs = kComputing,
      .group = kComputingGroup,
-     .sentence = "Use no kernels above these: portable, avx2 or avx512"},
+     .sentence = "Use no kernels above these: portable (on x86-64 without FMA: last bits are "
+                 "others), avx2 or avx512"},
     {.name = "precision",
      .type = one_of("f32 tf32 bf16 fp16"),
      .value = "f32",

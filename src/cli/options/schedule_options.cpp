@@ -77,8 +77,9 @@ constexpr Option kScheduleOptions[] = {
      .programs = kClusters,
      .group = kWhenGroup,
      .sentence = "Result depends on seed and number of workers only, not on threads or "
-                 "processors: takes exactly --workers N; needs rounds, a seed, an update rule "
-                 "without state on the workers and, on x86-64, AVX2 and FMA; slower"},
+                 "processors: takes exactly --workers N, on one kind of device; needs rounds, a "
+                 "seed, an update rule without state on the workers and, on x86-64, AVX2 and FMA; "
+                 "slower"},
 
     {.name = "gradient-only",
      .type = on_off(),

@@ -1,5 +1,9 @@
 #include "train/session/membership.hpp"
 
+#include <algorithm>
+#include <set>
+#include <string_view>
+
 #include <fmt/ranges.h>
 
 #include <speedo/base/assert.hpp>
@@ -7,6 +11,19 @@
 #include "train/note_text.hpp"
 
 namespace speedo {
+namespace {
+
+// "gpu:1 NVIDIA H200, tf32" is of the kind "gpu NVIDIA H200, tf32".
+std::string kind_of(const std::string& device) {
+  constexpr std::string_view kGpu = "gpu";
+  std::string kind = clip_text(device);
+  if (!kind.starts_with("gpu:")) return kind;
+  const std::size_t end =
+      std::min(kind.find_first_not_of("0123456789", kGpu.size() + 1), kind.size());
+  return kind.erase(kGpu.size(), end - kGpu.size());
+}
+
+}  // namespace
 
 void Membership::restore(std::uint64_t next_worker, std::uint64_t joined,
                          std::optional<bool> emulated) {
@@ -33,7 +50,7 @@ bool Membership::turns_away(const master_event::Hello& event, Instant now, Sessi
     refuse_protocol(event, out);
     return true;
   }
-  if (refuses_mixture(event, out)) return true;
+  if (refuses_mixture(event, out) || refuses_device(event, out)) return true;
   const std::string host = host_of(clip_text(event.message.name));
   if (const Instant left = quarantine_.left(host, now); left.count() > 0) {
     quarantined_ += 1;
@@ -85,6 +102,29 @@ bool Membership::refuses_mixture(const master_event::Hello& event, SessionComman
   return true;
 }
 
+// Bits that are to be equal are not, on devices that round differently.
+bool Membership::refuses_device(const master_event::Hello& event, SessionCommands& out) const {
+  const std::string device = kind_of(event.message.device);
+  if (device == kEmulatedDevice) return false;
+  std::optional<std::string> others;
+  if (config_.same_devices) {
+    others = device_;
+    if (!others && !members_.empty()) others = members_.begin()->second.device;
+  }
+  const std::string name = clip_text(event.message.name);
+  std::string reason;
+  if (others && *others != device) {
+    reason = fmt::format(
+        "worker {} computes on: {}; this job's other workers on: {}. With "
+        "--deterministic all need the same kind of device and --precision",
+        name, device, *others);
+  }
+  if (reason.empty()) return false;
+  out.note(true, "refused: {}", reason);
+  out.refuse(event.peer, ErrorCode::kMismatch, reason);
+  return true;
+}
+
 void Membership::admit(const master_event::Hello& event, Instant now, SessionCommands& out) {
   SPEEDO_ASSERT(earlier_lives(event).empty());
   SPEEDO_ASSERT(config_.workers_max == 0 || members_.size() < config_.workers_max);
@@ -95,6 +135,7 @@ void Membership::admit(const master_event::Hello& event, Instant now, SessionCom
   member.uuid_high = event.message.uuid_high;
   member.uuid_low = event.message.uuid_low;
   member.emulated = event.message.device == kEmulatedDevice;
+  member.device = kind_of(event.message.device);
   member.heard = now;
   peers_[event.peer] = id;
   SPEEDO_ASSERT(peers_.size() == members_.size());
@@ -139,6 +180,7 @@ void Membership::finished_run(WorkerId id) {
   Member& member = members_.at(id);
   member.finished = true;
   emulated_ = member.emulated;
+  device_ = member.device;
   quarantine_.finished(host_of(member.name));
 }
 

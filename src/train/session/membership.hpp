@@ -28,6 +28,7 @@ class Membership {
     std::string name;
     std::uint64_t uuid_high = 0, uuid_low = 0;  // both 0: the worker said none
     bool emulated = false;  // only takes the time of computing
+    std::string device;     // the kind of it, without the number of a GPU
     bool ready = false;
     bool known = false;     // to the strategy of this stage; implies ready
     bool finished = false;  // any run
@@ -45,7 +46,7 @@ class Membership {
   // worker, which has forgotten the earlier ones: they are to be removed before it is admitted.
   std::vector<WorkerId> earlier_lives(const master_event::Hello& event) const;
   // Refuses a worker of another protocol, one that computes where others are emulated or the other
-  // way round, of a host that is kept out, or beyond workers_max.
+  // way round, or on what the job's must not, of a host that is kept out, or beyond workers_max.
   bool turns_away(const master_event::Hello& event, Instant now, SessionCommands& out);
   // Requires: no earlier incarnations, and not turned away.
   void admit(const master_event::Hello& event, Instant now, SessionCommands& out);
@@ -90,6 +91,7 @@ class Membership {
 
  private:
   bool refuses_mixture(const master_event::Hello& event, SessionCommands& out) const;
+  bool refuses_device(const master_event::Hello& event, SessionCommands& out) const;
   void refuse_protocol(const master_event::Hello& event, SessionCommands& out) const;
 
   const MasterConfig& config_;
@@ -97,6 +99,7 @@ class Membership {
   std::map<PeerId, WorkerId> peers_;
   HostQuarantine quarantine_;
   std::optional<bool> emulated_;  // see emulated()
+  std::optional<std::string> device_;  // of workers that have finished runs, under this master
   std::uint64_t next_worker_ = 0;
   std::uint64_t ready_count_ = 0;
   std::uint64_t joined_ = 0;   // that ever were ready, with earlier masters
