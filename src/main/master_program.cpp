@@ -13,6 +13,7 @@
 #include "checkpoint/checkpoint_writer.hpp"
 #include "checkpoint/resume.hpp"
 #include "checkpoint/snapshot_room.hpp"
+#include "cli/flags/compute_flags.hpp"
 #include "cli/flags/redis_tls_flags.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/grace_period.hpp"
@@ -283,6 +284,7 @@ Result<int> master_program(const std::vector<std::string>& arguments,
   TrainerParts parts = trainer_parts(compute);
   if (!flags.no_shared_memory) parts.open_door = open_memory_door;
   SPEEDO_ASSIGN(ClusterJob job, make_cluster_job(flags));
+  job.options.session.device = device_text(compute);
   SPEEDO_ASSIGN(const std::int64_t memory,
                 admit_master(job.options, job.solver, trainer_parts(for_plans(compute)),
                              memory_policy(compute, flags.force)));

@@ -128,6 +128,14 @@ TEST_CASE("A default that means nothing for a stage does not reach it") {
   CHECK((*elastic)[0].update.kind == UpdateKind::kFullDelta);
   CHECK((*elastic)[1].update.kind == UpdateKind::kElasticMaster);
   CHECK((*elastic)[2].update.kind == UpdateKind::kElasticMaster);
+
+  flags = with_hybrid("=maxIter 9 =sync =gradientOnly =replicated == =maxIter 9 =gradientOnly");
+  flags.schedule.no_factors = true;
+  const auto factors = make_stages(flags);
+  INFO((factors ? "" : factors.error().message));
+  REQUIRE(factors);
+  CHECK_FALSE((*factors)[0].update.factors);
+  CHECK((*factors)[1].update.factors);
 }
 
 TEST_CASE("Stages are given once") {

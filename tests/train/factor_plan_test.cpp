@@ -17,6 +17,12 @@ TEST_CASE("factors are chosen while all workers' are fewer bytes than gradient a
   CHECK(choose_factors(possible, 176) == possible);
   CHECK(choose_factors(possible, 177).empty());
   CHECK(choose_factors({}, 2).empty());
+  const UpdateSpec with{.kind = UpdateKind::kGradientOnly, .replicated = true};
+  const UpdateSpec without{
+      .kind = UpdateKind::kGradientOnly, .replicated = true, .factors = false};
+  CHECK(any_factors(std::vector{without, with}, possible, 2));
+  CHECK_FALSE(any_factors(std::vector{without, with}, possible, 177));
+  CHECK_FALSE(any_factors(std::vector{without, UpdateSpec{}}, possible, 2));
 }
 
 TEST_CASE("what was chosen is said with its bytes") {

@@ -220,4 +220,26 @@ TEST_CASE("workers of a deterministic job compute on what the first does") {
   CHECK(door.hello(on_device(11, "cpu")));
 }
 
+TEST_CASE("workers compute on what the master does, where products are to have its bits") {
+  MasterConfig config = config_for(1, 10);
+  config.device = "gpu:1 A";
+  Door door(config);
+  CHECK(door.hello(on_device(1, "gpu:0 A")));
+  CHECK(door.hello(on_device(2, kEmulatedDevice)) == false);  // others compute
+  take_notes(door.out);
+  CHECK_FALSE(door.hello(on_device(3, "cpu")));
+  CHECK(take_notes(door.out).find("--no-factors") != std::string::npos);
+  CHECK_FALSE(door.hello(on_device(4, "gpu:0 A, tf32")));
+  config.device = "cpu";
+  Door of_cpus(config);
+  CHECK(of_cpus.hello(on_device(1, "cpu")));
+  CHECK_FALSE(of_cpus.hello(on_device(2, "gpu:0 A")));
+  Door emulated(config);
+  CHECK(emulated.hello(on_device(1, kEmulatedDevice)));
+  // Of others nothing is asked.
+  Door open;
+  CHECK(open.hello(on_device(1, "cpu")));
+  CHECK(open.hello(on_device(2, "gpu:0 A")));
+}
+
 }  // namespace speedo

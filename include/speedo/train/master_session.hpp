@@ -56,8 +56,10 @@ struct MasterConfig {
   // each of a worker that is not named. Requires: empty if shard_by_speed.
   std::map<std::string, double> shard_ratios;
   std::vector<Schedule> stages = {Schedule{}};  // one after another, repeated; at least one
-  // All workers compute on what the first of them does, whatever the number of a GPU.
-  bool same_devices = false;
+  // What workers must compute on, as they say it of themselves, whatever the number of a GPU: where
+  // theirs is to have the bits of this master's products. "": anything.
+  std::string device = {};
+  bool same_devices = false;  // all on what the first of them computes on
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;

@@ -108,7 +108,7 @@ ScheduleFlags inherit(ScheduleFlags stage, const ScheduleFlags& job) {
   stage.no_error_feedback = stage.no_error_feedback || job.no_error_feedback;
   if (stage.gradient_only) {
     stage.replicated = stage.replicated || job.replicated;
-    stage.no_factors = stage.no_factors || job.no_factors;
+    stage.no_factors = stage.no_factors || (job.no_factors && stage.replicated);
   }
   take_over(stage.factor, job.factor);
   take_over(stage.skip, job.skip);

@@ -153,7 +153,8 @@ constexpr Option kScheduleOptions[] = {
      .group = kWhatGroup,
      .sentence = "With --sync --gradient-only: every worker applies the mean gradient to weights "
                  "of its own, so that only gradients travel, those of large inner products as "
-                 "factors. For slow networks, with --shards too; not through shared memory"},
+                 "factors (not from GPUs to a master on the CPU). For slow networks, with --shards "
+                 "too; not through shared memory"},
     {.name = "no-factors",
      .type = on_off(),
      .programs = kClustersAndStages,

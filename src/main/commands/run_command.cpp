@@ -84,10 +84,28 @@ void take_gpus_in_turn(const SolverFile& file, RunFlags& flags) {
   flags.gpus = usable_gpus(gpu_devices());
 }
 
+// A replica on a GPU and the master's on the CPU round the products of factors differently.
+Result<void> leave_out_factors(const ComputeOptions& compute, RunFlags& flags) {
+  if (!compute.gpu || flags.master_gpu) return {};
+  SPEEDO_ASSIGN(const std::vector<Schedule> stages, make_stages(flags.cluster));
+  const auto may_have = [](const Schedule& stage) {
+    return stage.update.replicated && stage.update.factors;
+  };
+  if (std::ranges::none_of(stages, may_have)) return {};
+  flags.cluster.schedule.no_factors = true;
+  SPEEDO_INFO(
+      "--replicated: as with --no-factors, since workers compute on GPUs and the master on "
+      "the CPU, which would round products of factors differently");
+  return {};
+}
+
 // What the master gets of the flags here. Its threads are its own.
 std::vector<std::string> master_flags(const RunFlags& flags, const OptionValues& values) {
   std::vector<std::string> arguments = values.arguments_for(Program::kMaster);
   if (!values.given("workers")) arguments.push_back("--workers=" + flags.cluster.workers);
+  if (flags.cluster.schedule.no_factors && !values.given("no-factors")) {
+    arguments.emplace_back("--no-factors");
+  }
   std::erase_if(arguments, [](const std::string& flag) { return flag.starts_with("--threads="); });
   arguments.push_back("--threads=" + std::to_string(kMasterThreads));
   arguments.emplace_back(kNoConfig);
@@ -299,6 +317,7 @@ Result<int> run_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
   take_gpus_in_turn(file, flags);
   SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
+  SPEEDO_TRY(leave_out_factors(compute, flags));
   SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
   SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));
   warn_of_crowd(threads.size());

@@ -48,6 +48,7 @@ struct MasterOptions {
   std::string job;                  // the job's key space in the store
   // Model, store, job and the name of a new training are filled in by complete() and MasterRun. A
   // training that is known is that of the initial_... below, and goes on. Its stages are the job's.
+  // Its device is this master's; it counts where gradients travel as factors.
   MasterConfig session;
   MergerTuning merger;
   JobTerms spec;

@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "train/job/job_start.hpp"
 #include "train/note_text.hpp"
+#include "train/replicas/factor_plan.hpp"
 
 namespace speedo {
 namespace {
@@ -168,6 +169,9 @@ Result<MasterRun> MasterRun::prepare(MasterOptions options, Parts parts) {
   }
 
   config.model = nets->layout().digest();
+  if (!any_factors(spec.stages, nets->factor_shapes(), spec.expected_workers)) {
+    config.device.clear();
+  }
   const bool is_shared = !options.merger.in_parts && !any_replicated(config.stages);
   if (is_shared) made.memory_ = share_memory(parts.parts, store, config.term);
   if (made.memory_.door) config.memory = made.memory_.door->address();

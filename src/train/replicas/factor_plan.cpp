@@ -1,5 +1,7 @@
 #include "train/replicas/factor_plan.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/memory_limit.hpp"
@@ -30,6 +32,13 @@ std::vector<FactorShape> choose_factors(const UpdateSpec& update,
                                         std::uint64_t workers) {
   if (!update.replicated || !update.factors) return {};
   return choose_factors(possible, workers);
+}
+
+bool any_factors(std::span<const UpdateSpec> updates, std::span<const FactorShape> possible,
+                 std::uint64_t workers) {
+  return std::ranges::any_of(updates, [&](const UpdateSpec& update) {
+    return !choose_factors(update, possible, workers).empty();
+  });
 }
 
 std::string describe_factors(const ParameterLayout& layout, std::span<const FactorShape> factors,

@@ -26,6 +26,10 @@ std::vector<FactorShape> choose_factors(const UpdateSpec& update,
                                         std::span<const FactorShape> possible,
                                         std::uint64_t workers);
 
+// Whether any of the updates has factors.
+bool any_factors(std::span<const UpdateSpec> updates, std::span<const FactorShape> possible,
+                 std::uint64_t workers);
+
 // "fc6, fc7 as factors: 3.1 MiB instead of 421 MiB a worker and round"; of none: "no gradients as
 // factors".
 std::string describe_factors(const ParameterLayout& layout, std::span<const FactorShape> factors,

@@ -56,11 +56,12 @@ bool MasterSession::Impl::is_astray(const TrainedMessage& message) const {
 
 // It comes back, and reads the weights.
 void MasterSession::Impl::part_from(WorkerId id, std::uint64_t version) {
-  const std::string reason =
-      fmt::format("the weights of worker {} differ from the master's at version {}: it reads them "
-                  "anew (machines or thread numbers that round differently do that; with "
-                  "--deterministic all round alike)",
-                  members_.find(id)->name, version);
+  const std::string reason = fmt::format(
+      "the weights of worker {} differ from the master's at version {}: it reads them "
+      "anew (products of factors round differently with machines and numbers of "
+      "threads, which --no-factors avoids; everything does where one process has "
+      "--cpu-isa portable; with --deterministic all round alike)",
+      members_.find(id)->name, version);
   out_.note(true, "{}", reason);
   out_.refuse(members_.find(id)->peer, ErrorCode::kUnavailable, reason);
   remove(id, Departure::kExcused, reason);

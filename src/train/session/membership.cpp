@@ -118,6 +118,12 @@ bool Membership::refuses_device(const master_event::Hello& event, SessionCommand
         "worker {} computes on: {}; this job's other workers on: {}. With "
         "--deterministic all need the same kind of device and --precision",
         name, device, *others);
+  } else if (!config_.device.empty() && kind_of(config_.device) != device) {
+    reason = fmt::format(
+        "worker {} computes on: {}; this master on: {}. They round the products "
+        "of factors differently (--replicated): start the master with "
+        "--no-factors, or all on the same kind of device",
+        name, device, kind_of(config_.device));
   }
   if (reason.empty()) return false;
   out.note(true, "refused: {}", reason);
