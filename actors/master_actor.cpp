@@ -91,7 +91,8 @@ void MasterActor::tick() {
   work_->watch(now(), [notify = notifier<MasterEvent>(caf::actor{this})](Result<void> seen) {
     notify(event_of_watch(seen));
   });
-  if (const auto reason = hooks_.poll_stop()) {
+  const auto reason = hooks_.poll_stop();
+  if (reason && !std::exchange(is_stop_told_, true)) {
     work_->stop_tests();
     const bool snapshot = !hooks_.stop_wants_snapshot || hooks_.stop_wants_snapshot();
     take(master_event::StopRequested{*reason, snapshot});

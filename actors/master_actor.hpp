@@ -105,6 +105,7 @@ class MasterActor : public ActorBase {
   std::optional<Instant> status_reported_at_;
   std::map<caf::node_id, Asker> askers_;  // of late
   std::optional<Instant> finished_at_;
+  bool is_stop_told_ = false;  // to the session, which takes another for somebody's hurry
   std::optional<Error> failure_;
 };
 

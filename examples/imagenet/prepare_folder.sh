@@ -5,6 +5,7 @@
 #
 # One image in ONE_IN (10) is for validation, by an order with a fixed seed. Labels are the places of the classes'
 # names in examples/imagenet/classes.txt, from 0 on. Images are stretched to 256 x 256 and stored as JPEG.
+# Needs python3.
 set -euo pipefail
 if [ ! -d "${1:-}" ]; then echo "usage: $0 FOLDER [ONE_IN]" >&2; exit 2; fi
 images=$(cd "$1" && pwd) one_in=${2:-10}

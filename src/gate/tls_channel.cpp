@@ -207,9 +207,10 @@ ChannelPeer TlsChannel::peer() const {
                    .is_worker = certificate.is_for(GateRole::kWorker),
                    .name_fault = {}};
   if (!terms_.host.empty() && !certificate.stands_for(terms_.host)) {
-    peer.name_fault = fmt::format("the certificate of '{}' is not for the name '{}': it is none of "
-                                  "its alternative names",
-                                  peer.name, terms_.host);
+    peer.name_fault = fmt::format(
+        "the certificate of '{}' is not for the name '{}': it is none of "
+        "its alternative names (speedo cert issue --names)",
+        peer.name, terms_.host);
   }
   return peer;
 }

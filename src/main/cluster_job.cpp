@@ -27,7 +27,6 @@
 #include "train/parts/joined_engine.hpp"
 
 namespace speedo {
-
 namespace {
 
 constexpr std::int64_t kStallTimeouts = 10;  // --worker-timeouts that a computation may stand still
@@ -153,6 +152,7 @@ Result<void> set_intervals(const ClusterFlags& flags, const caffe::SolverParamet
       static_cast<std::uint64_t>(std::max(0, solver.snapshot())));
   session.snapshot_at_end = solver.snapshot_after_train();
   session.snapshot_workers = flags.snapshot_workers;
+  session.stop_patience = std::chrono::seconds(flags.grace_period_s) / 2;
   return flags.rotation.keep_best ? check_keep_best(session) : Result<void>();
 }
 
@@ -174,7 +174,7 @@ Result<void> set_session(const ClusterFlags& flags, const caffe::SolverParameter
   }
   const auto step = starts_from_state(flags) ? data_step_of_state(flags.snapshot) : std::nullopt;
   session.first_step =
-      step ? *step : steps_used(session.stages, session.start_iteration, workers.start);
+      step.value_or(steps_used(session.stages, session.start_iteration, workers.start));
   session.join_timeout = std::chrono::seconds(flags.join_timeout_s);
   session.below_min_timeout = std::chrono::seconds(flags.below_min_timeout_s);
   session.worker_timeout = std::chrono::seconds(flags.worker_timeout_s);

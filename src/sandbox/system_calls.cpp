@@ -61,7 +61,8 @@ std::array<CheckedCall, 4> checked_calls() {
       // No memory that can be run.
       {SYS_mmap, 2, BPF_JSET, PROT_EXEC, false},
       {SYS_mprotect, 2, BPF_JSET, PROT_EXEC, false},
-      // From here on what root alone may say: that pages of the machine are broken.
+      // From here on advice that no library gives: root's alone, that pages of the machine are
+      // broken, or of newer kernels.
       {SYS_madvise, 2, BPF_JGE, MADV_HWPOISON, false},
       // abort() and raise() are signals to oneself.
       {SYS_tgkill, 0, BPF_JEQ, own, true},

@@ -152,6 +152,26 @@ TEST_CASE("a merger of a shard that is sent away at the end is not missed") {
   CHECK_FALSE(desk->look());
 }
 
+TEST_CASE("a stop waits for workers' states, however often it is looked at") {
+  MasterConfig config = Master::defaults();
+  config.snapshot_workers = true;
+  Master master("async", config);
+  master.begin();
+  test::Peer peer(master.quiet);
+  const std::uint64_t worker = join(master, peer);
+  peer.tell(master.actor, report(worker, take_train(peer)));
+  master.merged(1);
+  master.stop = "enough";
+  for (int i = 0; i < 5; ++i) master.quiet.pass(kTickInterval);
+  CHECK_FALSE(peer.take<StopMessage>());
+  const auto save = peer.take<SaveStateMessage>();
+  REQUIRE(save);
+  peer.tell(master.actor, StateSavedMessage{worker, save->iteration, 0, {}});
+  CHECK(peer.take<StopMessage>());
+  REQUIRE(master.work.finished_snapshots.size() == 1);
+  CHECK(master.work.finished_snapshots.front().workers.size() == 1);
+}
+
 TEST_CASE("who asks how the job stands without end is answered from time to time") {
   Master master;
   master.begin();

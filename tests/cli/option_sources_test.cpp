@@ -216,6 +216,7 @@ TEST_CASE("Variables: unknown names, wrong values, passwords, those of other pro
                                               {"SPEEDO_REDIS_PORT_6379_TCP", "tcp://10.0.0.1:80"},
                                               {"SPEEDO_REDIS_PORT_6379_TCP_ADDR", "10.0.0.1"},
                                               {"SPEEDO_PORT_80_TCP_PROTO", "tcp"},
+                                              {"SPEEDO_REDIS_PORT_6379_TCP_PORT", "6379"},
                                               {"SPEEDO_MASTER_SERVICE_PORT_HTTP", "80"},
                                               {"SPEEDO_MASTER_SERVICE_HOST", "10.0.0.1"}}) {
     INFO(name);
@@ -223,6 +224,7 @@ TEST_CASE("Variables: unknown names, wrong values, passwords, those of other pro
   }
   CHECK(read_all({}, {{"SPEEDO_REDIS", "tcp://10.0.0.1:80"}}, "").value("redis") ==
         "tcp://10.0.0.1:80");
+  CHECK(why("SPEEDO_MASTER_PORT", "80").find("no option of SpeeDO's") != std::string::npos);
   CHECK(why("SPEEDO_REDIS_TCP", "1").find("no option of SpeeDO's") != std::string::npos);
   CHECK(why("SPEEDO_RDIS", "tcp://10.0.0.1:80").find("SPEEDO_REDIS?") != std::string::npos);
   const Reading off = read_all({}, {{"SPEEDO_SYNC", "no"}}, "sync = true\n");

@@ -126,6 +126,14 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) == "stop 5; stop 6; states 1:");
     CHECK(master.snapshot_done(1) == "finish");
   }
+  SECTION("with, and one that does not answer") {
+    master.tick(0);
+    master.on(master_event::StopRequested{"SIGTERM"});
+    master.saved(5, 0, 1);
+    CHECK(master.tick(11).empty());
+    CHECK(master.tick(12) == "stop 5; stop 6; states 1: 0");
+    CHECK(master.noted("without the state of worker host6/1/0: it has not answered within 12 s"));
+  }
   SECTION("without") {
     MasterConfig none = config;
     none.snapshot_at_end = false;

@@ -42,6 +42,8 @@ struct MasterConfig {
   std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
   bool snapshot_at_end = true;
   bool snapshot_workers = false;  // snapshots hold what each worker has alone, see src/train/states
+  // What a stop waits for them, at most.
+  std::chrono::milliseconds stop_patience{12000};
   std::uint64_t seats = 0;        // states of such a snapshot that wait in the store for workers
   std::chrono::seconds join_timeout{0};       // --join-timeout; 0: wait for ever
   std::chrono::seconds below_min_timeout{0};  // a pause ends training after so long; 0: never

@@ -30,7 +30,7 @@ bool is_service_link(std::string_view name, std::string_view value) {
   if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != std::string_view::npos) {
     return true;
   }
-  if (name.ends_with("_PORT")) return value.starts_with("tcp://");
+  if (name.ends_with("_PORT") && value.starts_with("tcp://")) return true;
   const std::size_t port = name.find("_PORT_");
   return port != std::string_view::npos && name.find("_TCP", port) != std::string_view::npos;
 }

@@ -14,7 +14,7 @@ namespace speedo {
 // only if nobody else can have written it.
 
 // Whether that is so of a file with this status. Its owner is the user or root. It may be written
-// by the user's own group, which umask 002 allows and which then has no other member; by no other.
+// by the user's own group, which umask 002 allows where each user has one; by no other.
 bool is_own(const struct stat& status, uid_t user, gid_t group);
 
 // The whole file, if it is this process's user's, and so is the link, where it is one. Errors:

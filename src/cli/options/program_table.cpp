@@ -173,7 +173,9 @@ constexpr std::string_view kProofNotes =
     "Ends with 1 if something that must hold did not, or if a kind of fault that was drawn often\n"
     "never had an effect.\n\n"
     "With --cluster FILE or --calibrate it is a planner instead: speedo simulate --cluster FILE\n"
-    "--help.\n\n"
+    "--help. So it is with [plan] cluster of a file or SPEEDO_CLUSTER, unless a flag is given "
+    "that\n"
+    "the proof alone has (--seeds).\n\n"
     "Example:\n"
     "  speedo simulate --strategy all --workers 2:64 --seeds 1..2000";
 

@@ -94,6 +94,7 @@ void MasterSession::Impl::handle(const master_event::StopRequested& event) {
     ending_->hurry(clock_.now(), jobs_);
     return ending_->retry(iteration(), clock_.now(), jobs_);
   }
+  states_.hurry(config_.stop_patience);
   const bool snapshot = is_training() && (event.snapshot || config_.snapshot_at_end);
   begin_end({"stopped: " + event.reason, std::nullopt, false, snapshot, true});
 }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "train/note_text.hpp"
+
 namespace speedo {
 
 void StateGathering::begin(std::uint64_t iteration, std::map<WorkerId, std::string> asked,
@@ -25,10 +27,10 @@ void StateGathering::gone(WorkerId worker, SessionCommands& out) {
 }
 
 void StateGathering::tick(Instant now, SessionCommands& out) {
-  if (now - asked_at_ < kPatience) return;
+  if (now - asked_at_ < patience_) return;
   while (!awaited_.empty()) {
     leave_out(awaited_.begin()->first,
-              fmt::format("it has not answered within {} s", kPatience.count()), out);
+              fmt::format("it has not answered within {} s", whole_seconds(patience_)), out);
   }
 }
 

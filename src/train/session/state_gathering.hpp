@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,8 @@ class StateGathering {
   // A worker finishes its run before it answers.
   static constexpr std::chrono::seconds kPatience{60};
 
+  // From here on nobody is waited for longer than this, of this snapshot or a later one.
+  void hurry(Instant patience) { patience_ = std::min<Instant>(patience_, patience); }
   // Forgets an earlier one.
   void begin(std::uint64_t iteration, std::map<WorkerId, std::string> asked, Instant now);
   bool is_of(std::uint64_t iteration) const { return iteration_ == iteration; }
@@ -47,7 +50,7 @@ class StateGathering {
   std::optional<std::uint64_t> iteration_;
   std::map<WorkerId, std::string> awaited_;  // and their names
   std::set<WorkerId> saved_;
-  Instant asked_at_{0};
+  Instant asked_at_{0}, patience_{kPatience};
 };
 
 }  // namespace speedo
