@@ -106,8 +106,10 @@ Result<void> check_part(const fs::path& file, const record::CheckpointFile::Part
                         CheckpointFiles& files) {
   const auto bytes = files.size(file);
   if (!bytes) {
-    return Error{ErrorCode::kNotFound,
-                 "'" + file.string() + "' of the checkpoint is missing: " + bytes.error().message};
+    const bool is_gone = bytes.error().code == ErrorCode::kNotFound;
+    return Error{bytes.error().code,
+                 fmt::format("'{}' of the checkpoint {}: {}", file.string(),
+                             is_gone ? "is missing" : "cannot be read", bytes.error().message)};
   }
   if (*bytes != part.bytes()) {
     return Error{ErrorCode::kCorrupt,

@@ -74,11 +74,16 @@ Result<std::filesystem::path> find_part(const std::filesystem::path& folder,
 // All files that a record names.
 std::vector<const record::CheckpointFile::Part*> parts_of(const record::CheckpointFile& record);
 
+// Which of the workers' states that a checkpoint names must be readable: none, as they are not
+// wanted; all but those that are damaged or gone; all.
+enum class StatesNeeded { kNone, kWhatIsLeft, kAll };
+
 // What a checkpoint must belong to.
 struct CheckpointOwner {
   std::string job;
   Digest model;
   std::string solver_type = {};  // whose histories are gone on with; empty: they are not
+  StatesNeeded states = StatesNeeded::kNone;
 };
 Digest model_of(const record::CheckpointFile& record);
 TrainingId training_of(const record::CheckpointFile& record);

@@ -8,6 +8,7 @@
 #include <speedo/base/folder.hpp>
 #include <speedo/base/temporary.hpp>
 
+#include "base/beneath.hpp"
 #include "base/descriptor.hpp"
 #include "base/output_root.hpp"
 #include "checkpoint/checkpoint_files.hpp"
@@ -25,7 +26,7 @@ class DiskFiles : public CheckpointFiles {
     std::error_code code;
     const std::uintmax_t bytes = std::filesystem::file_size(file, code);
     if (!code) return std::uint64_t{bytes};
-    return Error{ErrorCode::kNotFound, "'" + file.string() + "': " + code.message()};
+    return Error{code_of_file_error(code.value()), "'" + file.string() + "': " + code.message()};
   }
   Result<std::chrono::seconds> age(const std::filesystem::path& file) override {
     std::error_code code;

@@ -33,28 +33,15 @@ auto read_part(const FoundRecord& found, const record::CheckpointFile::Part& par
   return now && *now != path ? read(*now) : std::move(content);
 }
 
-// Each is looked at now, and read when it is wanted. One that is damaged or gone is left out: what
-// the checkpoint has of weights is whole without it.
+// In the order of their seats. One that is damaged or gone keeps its own and fails when it is read.
 SavedStates find_states(const FoundRecord& found, CheckpointFiles& files) {
-  std::vector<record::CheckpointFile::Part> parts;
-  for (const record::CheckpointFile::Part& part : found.record.worker()) {
-    auto there = find_part(found.path.parent_path(), found.record, part, files);
-    if (there) {
-      parts.push_back(part);
-      continue;
-    }
-    SPEEDO_WARN(
-        "checkpoint '{}' is taken without the state of a worker: {}; --resume=FILE.speedo "
-        "takes an earlier one",
-        found.path.string(), there.error().message);
-  }
+  const std::vector<record::CheckpointFile::Part> parts(found.record.worker().begin(),
+                                                        found.record.worker().end());
   const TrainingId training = training_of(found.record);
   const std::uint64_t iteration = found.record.iteration();
   const std::size_t count = parts.size();
   return SavedStates{
-      count,
-      [found, parts = std::move(parts), training, iteration,
-       &files](std::size_t k) -> Result<StateOfWorker> {
+      count, [found, parts, training, iteration, &files](std::size_t k) -> Result<StateOfWorker> {
         const record::CheckpointFile::Part& part = parts[k];
         const std::string name = (found.path.parent_path() / part.name()).string();
         SPEEDO_ASSIGN(const std::string bytes,
@@ -71,6 +58,20 @@ SavedStates find_states(const FoundRecord& found, CheckpointFiles& files) {
                         name, state.head.iteration(), short_name(own), iteration,
                         short_name(training))};
       }};
+}
+
+Result<void> check_states(const SavedStates& states, StatesNeeded needed, const fs::path& record) {
+  for (std::size_t k = 0; needed != StatesNeeded::kNone && k < states.count; ++k) {
+    const auto state = states.read(k);
+    if (state || (needed == StatesNeeded::kWhatIsLeft && is_state_lost(state.error()))) continue;
+    return Error{state.error().code,
+                 fmt::format("checkpoint '{}' lacks the state of a worker: {}; go on from an "
+                             "earlier one with --resume=FILE.speedo, or leave {} out",
+                             record.string(), state.error().message,
+                             needed == StatesNeeded::kAll ? "--deterministic or --snapshot-workers"
+                                                          : "--snapshot-workers")};
+  }
+  return {};
 }
 
 Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
@@ -90,6 +91,7 @@ Result<SavedCheckpoint> load(FoundRecord found, const CheckpointOwner& owner,
                                        "diverged; go on from an earlier one"};
   }
   saved.workers = find_states(found, files);
+  SPEEDO_TRY(check_states(saved.workers, owner.states, found.path));
   saved.record = std::move(found.record);
   return saved;
 }
@@ -241,6 +243,11 @@ std::optional<std::uint64_t> data_step_of_state(const std::string& state_file,
                                                 CheckpointFiles& files) {
   const auto found = record_of_state(state_file, files);
   return found ? std::optional(data_step_of(found->record)) : std::nullopt;
+}
+
+StatesNeeded states_needed(const MasterOptions& options) {
+  if (!options.session.snapshot_workers) return StatesNeeded::kNone;
+  return options.spec.deterministic ? StatesNeeded::kAll : StatesNeeded::kWhatIsLeft;
 }
 
 void go_on_from(SavedCheckpoint saved, MasterOptions& options) {

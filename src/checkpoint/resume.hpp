@@ -23,9 +23,9 @@ struct SavedCheckpoint {
   SavedStates workers;  // that it has the states of; read when they are wanted
 };
 
-// The checkpoint of a .speedo file. States of workers that are damaged or gone are left out, with a
-// warning. Errors: kNotFound; kCorrupt for a truncated or damaged file of the others; kMismatch for
-// one of another net or job; kData for weights that are not finite.
+// The checkpoint of a .speedo file. Errors: kNotFound; kCorrupt for a truncated or damaged file;
+// kMismatch for one of another net or job; kData for weights that are not finite; those of a state
+// of a worker that the owner needs.
 Result<SavedCheckpoint> load_checkpoint(const std::string& file, const CheckpointOwner& owner,
                                         CheckpointFiles& files = disk_files());
 
@@ -60,6 +60,9 @@ std::uint64_t data_step_of(const record::CheckpointFile& record);
 // The same of the record that a .solverstate belongs to, if it lies beside it.
 std::optional<std::uint64_t> data_step_of_state(const std::string& state_file,
                                                 CheckpointFiles& files = disk_files());
+
+// Those of a checkpoint that a job of these options goes on from.
+StatesNeeded states_needed(const MasterOptions& options);
 
 // What a master is told that goes on from it, its solver's seed apart. The states of workers are
 // taken if its snapshots are to have them.

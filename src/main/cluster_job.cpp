@@ -439,7 +439,7 @@ Result<void> set_resume(const ClusterFlags& flags, const TrainerParts& parts,
     return {};
   }
   SPEEDO_ASSIGN(const Digest model, model_of(job_spec(options), parts));
-  CheckpointOwner owner{options.job, model};
+  CheckpointOwner owner{options.job, model, {}, states_needed(options)};
   if (master_keeps_history(options.session.stages)) owner.solver_type = job.solver.type();
   if (!takes_newest) {
     SPEEDO_ASSIGN(SavedCheckpoint saved, load_checkpoint(flags.resume, owner));

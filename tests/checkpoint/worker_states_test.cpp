@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/passed_on_files.hpp"
 #include "checkpoint/resume.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
@@ -77,22 +78,73 @@ TEST_CASE("states come back in the order of their seats; one that is lost is lef
   CHECK(fs::exists(place.file(10, ".worker0")));
 }
 
-TEST_CASE("a state that is cut off, changed, gone or another's is left out of its checkpoint") {
+TEST_CASE("a state that is cut off, changed, gone or another's keeps its seat, and fails there") {
   const StatesPlace place;
   place.write(10, {{1}, {2}});
   place.write(20, {{1}, {2}});
-  const fs::path file = place.file(20, ".worker1");
+  const fs::path file = place.file(20, ".worker0");
   REQUIRE(fs::exists(file));
   SECTION("cut off") { fs::resize_file(file, fs::file_size(file) - 1); }
   SECTION("changed") { std::ofstream(file, std::ios::in | std::ios::binary) << "x"; }
   SECTION("gone") { fs::remove(file); }
-  SECTION("another's") { fs::copy_file(place.file(10, ".worker1"), file,
-                                       fs::copy_options::overwrite_existing); }
-  require_states(place, 20, {1.0F});
-  const auto newest =
-      newest_checkpoint(place.solver.snapshot_prefix(), kStatesOwner, kStatesTraining);
-  REQUIRE(newest);
-  CHECK(newest->record.iteration() == 20);
+  SECTION("another's") {
+    fs::copy_file(place.file(10, ".worker0"), file, fs::copy_options::overwrite_existing);
+  }
+  const auto saved = place.load(20);
+  if (!saved) FAIL(saved.error().message);
+  REQUIRE(saved->workers.count == 2);
+  const auto lost = saved->workers.read(0);
+  REQUIRE_FALSE(lost);
+  CHECK(is_state_lost(lost.error()));
+  const auto whole = saved->workers.read(1);
+  if (!whole) FAIL(whole.error().message);
+  CHECK(whole->values.front() == 2.0F);
+  CheckpointOwner owner = kStatesOwner;
+  const auto newest = [&](StatesNeeded needed) {
+    owner.states = needed;
+    const auto found = newest_checkpoint(place.solver.snapshot_prefix(), owner, kStatesTraining);
+    return found ? found->record.iteration() : 0;
+  };
+  CHECK(newest(StatesNeeded::kNone) == 20);
+  CHECK(newest(StatesNeeded::kWhatIsLeft) == 20);
+  CHECK(newest(StatesNeeded::kAll) == 10);
+  const auto refused = load_checkpoint(place.file(20, ".speedo").string(), owner);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("leave --deterministic or") != std::string::npos);
+}
+
+TEST_CASE(
+    "a state whose file cannot be read now is not lost: its checkpoint is not taken without") {
+  class AwayFiles : public test::PassedOnFiles {
+   public:
+    Result<std::string> read(const Path& file, std::size_t bytes_max) override {
+      if (file.extension() == ".worker0") return Error{ErrorCode::kUnavailable, "it is away"};
+      return PassedOnFiles::read(file, bytes_max);
+    }
+  } away;
+  const StatesPlace place;
+  place.write(10, {{1}, {2}});
+  const std::string file = place.file(10, ".speedo").string();
+  CheckpointOwner owner = kStatesOwner;
+  CHECK(load_checkpoint(file, owner, away));
+  owner.states = StatesNeeded::kWhatIsLeft;
+  CHECK(load_checkpoint(file, owner));
+  const auto refused = load_checkpoint(file, owner, away);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kUnavailable);
+  const fs::path too_long = place.folder / std::string(300, 'x');
+  CHECK(disk_files().size(too_long).error().code != ErrorCode::kNotFound);
+  CHECK(disk_files().size(place.folder / "none").error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("states are needed by jobs whose snapshots hold them, all of them for the same bits") {
+  MasterOptions options;
+  options.spec.deterministic = true;
+  CHECK(states_needed(options) == StatesNeeded::kNone);
+  options.session.snapshot_workers = true;
+  CHECK(states_needed(options) == StatesNeeded::kAll);
+  options.spec.deterministic = false;
+  CHECK(states_needed(options) == StatesNeeded::kWhatIsLeft);
 }
 
 TEST_CASE("states whose files get their names between the look at them and the reading come back") {

@@ -173,6 +173,35 @@ TEST_CASE("a worker of another number goes on in the data where its state's work
   CHECK(after.weights() == whole.weights());
 }
 
+TEST_CASE("who finds its state lost goes on in the data that nobody else has") {
+  JobSpec job = job_of({{.kind = UpdateKind::kGradientOnly}});
+  job.offset_shards = true;
+  job.expected_workers = 2;
+  const std::size_t lost = GENERATE(0, 1);
+  TrainerCluster whole(job, 2);
+  rounds(whole, 5);
+  TrainerCluster before(job, 2);
+  rounds(before, 3);
+  SavedStates states = before.save_states();
+  states.read = [read = states.read, lost](std::size_t k) -> Result<StateOfWorker> {
+    if (k == lost) return Error{ErrorCode::kCorrupt, "it is damaged"};
+    return read(k);
+  };
+  const Merger::Copy now = before.copy();
+  const Checkpoint start{now.version, now.weights, now.histories, now.state};
+  TrainerCluster after(job, 3, {.from = &start});
+  after.deal(states, 2);
+  for (int round = 0; round < 2; ++round) {
+    for (const std::size_t worker : {1, 2}) {
+      TrainMessage order = after.order(worker);
+      order.seat = round == 0 ? worker - 1 : kNoSeat;
+      after.train(worker, order);
+    }
+    after.merge({1, 2}, true);
+  }
+  CHECK(after.weights() == whole.weights());
+}
+
 TEST_CASE("workers' states go on with another codec, but for what the one before had left out") {
   const UpdateSpec plain{}, coded{.codec = {.kind = CodecKind::kTopK}};
   for (const auto& [first, second] : {std::pair(plain, coded), std::pair(coded, plain)}) {

@@ -256,7 +256,8 @@ class TrainerCluster {
   }
   // The first workers take them with their first orders.
   void deal(const SavedStates& states, std::uint64_t seats) {
-    const StateOwner owner{model(), value_of(parse_solver(job_)).type(), job_.stages};
+    const StateOwner owner{model(), value_of(parse_solver(job_)).type(), job_.stages,
+                           job_.expected_workers, job_.offset_shards};
     REQUIRE(deal_states(states, seats, 0, owner, *store_));
     for (std::uint64_t seat = 0; seat < seats; ++seat) workers_[seat].seat = seat;
   }

@@ -183,6 +183,45 @@ TEST_CASE("a state that cannot be read leaves its seat empty, or the mean to the
   CHECK(mean->values == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
 }
 
+TEST_CASE("whose state is lost gets the place in the data that nobody else has, and zeros") {
+  const auto store = make_memory_store();
+  const std::size_t lost = GENERATE(0, 1, 2);
+  const SavedStates states{3, [lost](std::size_t k) -> Result<StateOfWorker> {
+                             if (k == lost) return Error{ErrorCode::kCorrupt, "it is damaged"};
+                             StateOfWorker state = made_state(k + 4, 1.0F);
+                             state.head.set_data_part(k);
+                             state.head.set_data_parts(3);
+                             state.head.set_steps_done(8);
+                             return state;
+                           }};
+  StateOwner owner = kStateOwner;
+  owner.offset_shards = true;
+  owner.workers = 4;
+  REQUIRE(deal_states(states, 4, 5, owner, *store));
+  for (std::uint64_t seat = 0; seat < 3; ++seat) {
+    const auto state = get_state(*store, seat_key(5, seat), kStateModel, kStateArena);
+    if (!state) FAIL(state.error().message);
+    CHECK(state->head.data_part() == seat);
+    CHECK(state->head.data_parts() == 3);
+    CHECK(state->head.steps_done() == 8);
+    if (seat == lost) CHECK(state->values == std::vector<float>{0.0F, 0.0F});
+  }
+  CHECK_FALSE(get_state(*store, seat_key(5, 3), kStateModel, kStateArena));
+}
+
+TEST_CASE("a state that cannot be read now, or is lost where all are needed, is an error") {
+  StateOwner owner = kStateOwner;
+  const ErrorCode code = GENERATE(ErrorCode::kUnavailable, ErrorCode::kCorrupt);
+  owner.needs_all = code == ErrorCode::kCorrupt;
+  const SavedStates states{2, [code](std::size_t k) -> Result<StateOfWorker> {
+                             if (k == 1) return Error{code, "its folder is away"};
+                             return made_state(k, 1.0F);
+                           }};
+  const auto dealt = deal_states(states, 2, 5, owner, *make_memory_store());
+  REQUIRE_FALSE(dealt);
+  CHECK(dealt.error().code == code);
+}
+
 TEST_CASE("as many seats as states: each gets its own, bit for bit") {
   const auto store = make_memory_store();
   const auto states = saved_of({made_state(4, 0.1F), made_state(9, 0.7F)});

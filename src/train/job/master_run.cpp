@@ -56,12 +56,23 @@ Result<void> deal_states(const MasterOptions& options, const JobNets& nets, Reco
   const MasterConfig& config = options.session;
   const SavedStates& states = options.initial_states;
   if (states.count == 0) return {};
-  SPEEDO_INFO("The states of {} go to the first {} that train{}", count_workers(states.count),
-              config.seats, config.seats < states.count ? ", each the mean of its share" : "");
+  SPEEDO_INFO("The states of {}, as far as they can be read, go to the first {} that train{}",
+              count_workers(states.count), seats_for(states.count, config.seats),
+              config.seats < states.count ? ", each the mean of its share" : "");
+  const JobTerms& terms = options.spec;
+  if (terms.deterministic && states.count < terms.expected_workers) {
+    SPEEDO_WARN(
+        "the checkpoint has the states of {}, and {} train: training goes on, but not to "
+        "the bits that it would have had (--deterministic)",
+        count_workers(states.count), terms.expected_workers);
+  }
   return speedo::deal_states(states, config.seats, config.term,
                              {.model = nets.layout().digest(),
                               .solver_type = nets.solver().type(),
-                              .stages = updates_of(config.stages)},
+                              .stages = updates_of(config.stages),
+                              .workers = terms.expected_workers,
+                              .offset_shards = terms.offset_shards,
+                              .needs_all = terms.deterministic},
                              store);
 }
 
@@ -109,6 +120,8 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   }
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);
+  // A place in the data of which there is no state goes to who is without one.
+  if (options.spec.offset_shards && config.seats != 0) config.seats = config.workers_start;
   resumed_ = start.from_store || !state.empty() || config.training.is_known();
   if (resumed_ && options.spec.offset_shards && config.seats == 0) {
     SPEEDO_WARN("--shard offset: where each worker was in its data is among the states of workers, "

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <speedo/core/update_rule.hpp>
+#include <speedo/train/trainer.hpp>
 
 #include "base/log.hpp"
 #include "train/job/job_solver.hpp"
@@ -30,6 +31,7 @@ Result<std::vector<StateOfWorker>> read_share(const SavedStates& states, std::ui
   std::vector<StateOfWorker> share;
   for (const std::size_t each : states_at(seat, seats, states.count)) {
     auto state = states.read(each);
+    if (!state && (owner.needs_all || !is_state_lost(state.error()))) return state.error();
     if (!state) {
       SPEEDO_WARN(
           "going on without the state of a worker: {}; --resume=FILE.speedo takes an "
@@ -74,7 +76,56 @@ Result<ArraysOfState> parts_in_stage(const std::vector<UpdateSpec>& stages, std:
   return arrays;
 }
 
+// Where a worker was in its data; its number says so where the state does not.
+DataStart place_of(const record::WorkerState& head, const StateOwner& owner) {
+  if (head.has_data_parts()) return {head.data_part(), head.data_parts()};
+  return {head.worker() % owner.workers, owner.workers};
+}
+
+// The first of so many parts of the data that none of these has; `parts`: each is another's.
+std::uint64_t free_part(const std::vector<record::WorkerState>& heads, std::uint64_t parts,
+                        const StateOwner& owner) {
+  std::uint64_t part = 0;
+  const auto has_it = [&](const record::WorkerState& head) {
+    return place_of(head, owner) == DataStart{part, parts};
+  };
+  while (part < parts && std::ranges::any_of(heads, has_it)) ++part;
+  return part;
+}
+
+// As `like`, but at the centre, with histories of zeros.
+StateOfWorker fresh_state(record::WorkerState like) {
+  like.set_weights(0);
+  like.set_updates_held(0);
+  const std::uint64_t values = like.histories() + like.residual();
+  return {std::move(like), std::vector<float>(static_cast<std::size_t>(values))};
+}
+
+// Where workers have places in the data of their own, those of empty seats get one.
+Result<void> place_empty_seats(const std::vector<std::uint64_t>& empty,
+                               std::vector<record::WorkerState> heads, std::uint64_t term,
+                               const StateOwner& owner, RecordStore& store) {
+  if (!owner.offset_shards || heads.empty()) return {};
+  const std::uint64_t parts = place_of(heads.front(), owner).parts;
+  for (const std::uint64_t seat : empty) {
+    const std::uint64_t part = free_part(heads, parts, owner);
+    if (part == parts) return {};
+    StateOfWorker fresh = fresh_state(heads.front());
+    fresh.head.set_worker(seat);
+    fresh.head.set_data_part(part);
+    fresh.head.set_data_parts(parts);
+    SPEEDO_TRY(put_state(store, seat_key(term, seat), fresh));
+    heads.push_back(fresh.head);
+  }
+  return {};
+}
+
 }  // namespace
+
+bool is_state_lost(const Error& error) {
+  return error.code == ErrorCode::kCorrupt || error.code == ErrorCode::kMismatch ||
+         error.code == ErrorCode::kNotFound;
+}
 
 Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner) {
   const Digest model{head.model_high(), head.model_low()};
@@ -147,12 +198,19 @@ std::uint64_t seats_for(std::size_t states, std::uint64_t workers) {
 
 Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::uint64_t term,
                          const StateOwner& owner, RecordStore& store) {
+  std::vector<record::WorkerState> heads;
+  std::vector<std::uint64_t> empty;
   for (std::uint64_t seat = 0; seat < seats; ++seat) {
     SPEEDO_ASSIGN(std::vector<StateOfWorker> share, read_share(states, seat, seats, owner));
-    if (share.empty()) continue;
-    SPEEDO_TRY(put_state(store, seat_key(term, seat), mean_of(std::move(share))));
+    if (share.empty()) {
+      empty.push_back(seat);
+      continue;
+    }
+    const StateOfWorker mean = mean_of(std::move(share));
+    SPEEDO_TRY(put_state(store, seat_key(term, seat), mean));
+    heads.push_back(mean.head);
   }
-  return {};
+  return place_empty_seats(empty, std::move(heads), term, owner, store);
 }
 
 }  // namespace speedo

@@ -19,7 +19,7 @@ class SolverParameter;
 namespace speedo {
 
 // The workers' states that a checkpoint has, in the order of their seats. They are read one at a
-// time: together they may be larger than memory.
+// time, together they may be larger than memory; one that is damaged or gone is an error then.
 struct SavedStates {
   std::size_t count = 0;
   std::function<Result<StateOfWorker>(std::size_t)> read;
@@ -30,7 +30,12 @@ struct StateOwner {
   Digest model;
   std::string solver_type;
   std::vector<UpdateSpec> stages;
+  std::uint64_t workers = 1;   // among whom data are dealt that a state says no place in
+  bool offset_shards = false;  // each has a place of its own in the data
+  bool needs_all = false;      // one that is lost is an error
 };
+// Whether it says that a state is damaged, another's or gone: it will not be there another time.
+bool is_state_lost(const Error& error);
 // Error: kMismatch, naming both sides.
 Result<void> check_owner(const record::WorkerState& head, const StateOwner& owner);
 // Whether its arrays are those of a worker in its stage, of a net of `arena` floats. Errors:
@@ -56,9 +61,10 @@ std::uint64_t seats_for(std::size_t states, std::uint64_t workers);
 
 // Puts the states where the workers of a master of this term find them. With fewer seats than
 // states each has the mean of its share (states_at()); whoever finds no seat begins as the paper's
-// Algorithm 1 does: at the centre, with histories of zeros. So does who has a seat of which no
-// state can be read: each of those is left out with a warning. Errors: those of check_owner(), with
-// the remedy, and of the store.
+// Algorithm 1 does: at the centre, with histories of zeros. So does who has a seat of which all
+// states are lost, which a warning names; with offset_shards it gets a place in the data that no
+// other seat has. Errors: those of check_owner(), with the remedy; of reading, also of a lost state
+// if all are needed; of the store.
 Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::uint64_t term,
                          const StateOwner& owner, RecordStore& store);
 
