@@ -145,8 +145,11 @@ bool TrainerEngine::begin_incarnation(const Incarnation& incarnation) {
       job.deterministic == incarnation_.job.deterministic &&
       (!job.offset_shards || job.expected_workers == incarnation_.job.expected_workers);
   if (!fits) return false;
-  // Its place in the data stays, though its number is another.
-  const DataStart start = start_of(incarnation_);
+  // Its place in the data stays, though its number is another: the others of this master keep
+  // theirs. Another master admits all of them anew, and their numbers say all places.
+  const bool is_same_master = incarnation.term == incarnation_.term;
+  const DataStart start = start_of(is_same_master ? incarnation_ : incarnation);
+  if (job.offset_shards && start != start_of(incarnation_)) return false;
   if (incarnation_.memory) earlier_memories_.push_back(std::move(incarnation_.memory));
   incarnation_ = incarnation;
   incarnation_.start = start;
