@@ -435,6 +435,12 @@ TEST_CASE("damaged state is refused, and changes nothing") {
     s.add_data_left(1);
   })));
   CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
+  CHECK(refused(changed([](auto& s) {
+    s.set_data_step(100);
+    s.add_data_left(0);
+    s.add_data_left(s.data_steps());
+  })));
+  CHECK(refused(changed([](auto& s) { s.set_data_steps(std::uint64_t{1} << 32U); })));
   CHECK(refused(changed([](auto& s) { s.set_staleness_sum(-1.0); })));
   CHECK(refused(changed([](auto& s) { s.set_strategy("of another schedule"); })));
   CHECK(!refused(changed([](auto&) {})));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ namespace {
 // No counter of a real job comes near it; damaged bytes do.
 constexpr std::uint64_t kCounterMax = std::uint64_t{1} << 62U;
 
-// Shards and pieces of the data before the place, each behind the one before.
+// Shards and pieces of the data before the place, each behind the one before. Pieces are too short
+// for a shard: others would be cut into as many as a damaged count says.
 bool remains_are_sound(const record::Session& state) {
   const auto is_apart = [&](std::uint64_t shard) { return shard < state.data_shard(); };
   if (std::ranges::count_if(state.data_open(), is_apart) != state.data_apart_size()) return false;
@@ -36,7 +38,8 @@ bool remains_are_sound(const record::Session& state) {
   above = 0;
   if (state.data_left_size() % 2 != 0) return false;
   for (int i = 0; i < state.data_left_size(); i += 2) {
-    if (!lies_behind(state.data_left(i), state.data_left(i + 1))) return false;
+    const std::uint64_t count = state.data_left(i + 1);
+    if (count >= state.data_steps() || !lies_behind(state.data_left(i), count)) return false;
   }
   return true;
 }
@@ -61,6 +64,7 @@ bool counts_are_sound(const record::Session& state) {
   }
   if (state.data_shard() > state.data_fresh()) return false;
   if (state.has_data_steps() && state.data_steps() == 0) return false;
+  if (state.data_steps() > std::numeric_limits<std::uint32_t>::max()) return false;  // as of a run
   std::uint64_t above = 0;  // the smallest value that may follow
   for (const std::uint64_t shard : state.data_open()) {
     if (shard < above || shard >= state.data_fresh()) return false;
