@@ -231,6 +231,20 @@ TEST_CASE("what is merged while a stage ends is tested by the interval of its ow
   }
 }
 
+TEST_CASE("a job that goes on at its end tests by the interval of the stage that ended there") {
+  Schedule first = stage("async", 3), second = stage("sync", 5);
+  const bool first_tests = GENERATE(true, false);
+  const std::uint64_t end = GENERATE(as<std::uint64_t>{}, 0, 3, 5, 8, 11);
+  CAPTURE(first_tests, end);
+  first.test_interval = first_tests ? 2 : 0;
+  second.test_interval = first_tests ? 0 : 2;
+  MasterConfig config = staged(1, {first, second});
+  config.start_iteration = config.max_iteration = end;
+  MasterDriver master(config);
+  const bool is_first = end <= 3 || end == 11;
+  CHECK(master.tick(0) == fmt::format("{} {}", is_first == first_tests ? "test" : "snapshot", end));
+}
+
 TEST_CASE("a snapshot that falls due at the end of a stage is taken before the next is entered") {
   MasterConfig config = staged(1, {stage("sync", 2), stage("async", 10)});
   config.snapshot_interval = 1;

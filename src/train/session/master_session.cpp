@@ -73,7 +73,8 @@ MasterCommands MasterSession::Impl::on(const MasterEvent& event) {
   if (phase_ == Phase::kGathering && iteration() >= config_.max_iteration) {
     begin_end({fmt::format("nothing to train: iteration {} is not below the maximum, {}",
                            iteration(), config_.max_iteration),
-               std::nullopt, test_interval_of(schedule()) != 0, config_.snapshot_at_end});
+               std::nullopt, test_interval_of(stages_.schedule_of(iteration())) != 0,
+               config_.snapshot_at_end});
   }
   pump();
   erase_records_of_gone();

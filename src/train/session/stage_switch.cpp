@@ -47,7 +47,8 @@ void StageSwitch::leave_stages_that_are_over(std::uint64_t iteration) {
 
 // The last iteration of a stage is still its own.
 const Schedule& StageSwitch::schedule_of(std::uint64_t iteration) const {
-  SPEEDO_ASSERT(iteration > start_);
+  SPEEDO_ASSERT(iteration >= start_);
+  if (iteration == start_) return stages_[number_ == 0 ? 0 : (number_ - 1) % stages_.size()];
   StageSwitch later = *this;
   later.leave_stages_that_are_over(iteration - 1);
   return later.schedule();

@@ -37,7 +37,8 @@ class StageSwitch {
   const Schedule& schedule() const { return stages_[index()]; }
   std::uint64_t count() const { return stages_.size(); }
   // Of the stage that an iteration belongs to which the stage that trains or drains has merged:
-  // its own, or one of the stages after it. Requires: iteration > start().
+  // its own, or one of the stages after it. The one at start() ended the stage before; if there is
+  // none, it is of the first. Requires: iteration >= start().
   const Schedule& schedule_of(std::uint64_t iteration) const;
   bool trains_in_rounds() const;
   // The factor on the learning rate.
