@@ -282,6 +282,7 @@ TEST_CASE("what a slow worker had reserved goes on in runs of another length, a 
   config.stages[0].iterations = 3;
   config.stages[0].update.steps_per_run = 3;
   config.stages[1].update.steps_per_run = 2;
+  config.offset_shards = GENERATE(false, true);  // its shards are no data that could be left out
   MasterDriver old(config);
   old.join(5, 0);
   old.join(6, 1);  // steps 0/6 and 3/9
@@ -292,7 +293,7 @@ TEST_CASE("what a slow worker had reserved goes on in runs of another length, a 
   CHECK(old.trains[5].next_step == 15);
   old.trained(6, 1, old.trains[6].run);
   CHECK(old.merged(3, 4) == "enter 1");
-  CHECK(old.noted("1 step of the data is left out, in 1 place"));
+  CHECK(old.noted("1 step of the data is left out, in 1 place") != config.offset_shards);
   CHECK(MasterSession::next_step_of(old.last_entry.state).value() == 15);
   CHECK(old.entered(5) == "train 5 run 4 it 4 v 5 data 9/17; train 6 run 5 it 4 v 5 data 15/19");
   for (const bool is_new : {true, false}) {
@@ -434,13 +435,13 @@ TEST_CASE("damaged state is refused, and changes nothing") {
     s.add_data_left(s.data_step());
     s.add_data_left(1);
   })));
-  CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
   CHECK(refused(changed([](auto& s) {
     s.set_data_step(100);
     s.add_data_left(0);
     s.add_data_left(s.data_steps());
   })));
   CHECK(refused(changed([](auto& s) { s.set_data_steps(std::uint64_t{1} << 32U); })));
+  CHECK(refused(changed([](auto& s) { s.set_next_run(UINT64_MAX); })));
   CHECK(refused(changed([](auto& s) { s.set_staleness_sum(-1.0); })));
   CHECK(refused(changed([](auto& s) { s.set_strategy("of another schedule"); })));
   CHECK(!refused(changed([](auto&) {})));

@@ -41,6 +41,7 @@ struct MasterConfig {
   bool test_at_start = false;
   std::uint64_t snapshot_interval = 0;  // merges between snapshots; 0: only at the end
   bool snapshot_at_end = true;
+  bool offset_shards = false;     // workers count steps of their own: shards are no data
   bool snapshot_workers = false;  // snapshots hold what each worker has alone, see src/train/states
   // What a stop waits for them, at most.
   std::chrono::milliseconds stop_patience{12000};

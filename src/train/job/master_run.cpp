@@ -121,7 +121,8 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);
   // A place in the data of which there is no state goes to who is without one.
-  if (options.spec.offset_shards && config.seats != 0) config.seats = config.workers_start;
+  config.offset_shards = options.spec.offset_shards;
+  if (config.offset_shards && config.seats != 0) config.seats = config.workers_start;
   resumed_ = start.from_store || !state.empty() || config.training.is_known();
   if (resumed_ && options.spec.offset_shards && config.seats == 0) {
     SPEEDO_WARN("--shard offset: where each worker was in its data is among the states of workers, "

@@ -279,7 +279,7 @@ void MasterSession::Impl::note_left_out(std::uint64_t stages) {
 }
 
 void MasterSession::Impl::note_left_data() {
-  if (leases_.steps_left() == 0) return;
+  if (leases_.steps_left() == 0 || config_.offset_shards) return;
   out_.note(true,
             "{} step{} of the data {} left out, in {} place{}, as too few lie together for a run "
             "of {}; they are trained if runs become short enough",
