@@ -202,6 +202,36 @@ TEST_CASE("who finds its state lost goes on in the data that nobody else has") {
   CHECK(after.weights() == whole.weights());
 }
 
+TEST_CASE("a net that is made anew for a state's place is progress") {
+  JobSpec job = job_of({{}});
+  job.offset_shards = true;
+  job.expected_workers = 2;
+  TrainerCluster before(job, 2);
+  rounds(before, 1);
+  const SavedStates states = before.save_states();
+  const Merger::Copy now = before.copy();
+  const Checkpoint start{now.version, now.weights, now.histories, now.state};
+  Trainer* trainer = nullptr;
+  bool counted = false;
+  TrainerParts parts = test::trainer_parts();
+  parts.make_feeds = [&, make = parts.make_feeds] {
+    if (trainer != nullptr) {
+      const std::uint64_t progress = trainer->progress();
+      counted = trainer->progress() > progress;
+    }
+    return make();
+  };
+  TrainerCluster after(job, 2, {.from = &start, .parts = parts});
+  after.deal(states, 2);
+  trainer = &after.trainer(1);
+  TrainMessage order = after.order(1);
+  order.seat = 0;  // of worker 0
+  after.train(1, order);
+  CHECK(counted);
+  const std::uint64_t progress = trainer->progress();
+  CHECK(trainer->progress() == progress);
+}
+
 TEST_CASE("workers' states go on with another codec, but for what the one before had left out") {
   const UpdateSpec plain{}, coded{.codec = {.kind = CodecKind::kTopK}};
   for (const auto& [first, second] : {std::pair(plain, coded), std::pair(coded, plain)}) {

@@ -39,9 +39,10 @@ class ThreadTrainer : public Trainer {
       if (!engine_) {
         return done(Error{ErrorCode::kUnavailable, "trainer: no job is prepared"});
       }
-      const auto placed = take_place(order.seat);
+      const auto is_cancelled = [this, generation] { return generation_.load() != generation; };
+      const auto placed = take_place(order.seat, is_cancelled);
       if (!placed) return done(placed.error());
-      done(engine_->run(order, [this, generation] { return generation_.load() != generation; }));
+      done(engine_->run(order, is_cancelled));
     });
   }
 
@@ -63,20 +64,31 @@ class ThreadTrainer : public Trainer {
     });
   }
 
-  std::uint64_t progress() const override { return progress_.load(std::memory_order_relaxed); }
+  // However long a run's net takes to be made anew, that is no stall: nor is it in prepare().
+  std::uint64_t progress() const override {
+    if (makes_net_.load(std::memory_order_relaxed)) {
+      progress_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return progress_.load(std::memory_order_relaxed);
+  }
 
  private:
-  Result<void> take_place(std::uint64_t seat) {
+  Result<void> take_place(std::uint64_t seat, const std::function<bool()>& is_cancelled) {
     SPEEDO_ASSIGN(const auto moved, engine_->moved_to(seat));
     if (!moved) return {};
+    if (is_cancelled()) return Error{ErrorCode::kUnavailable, "run cancelled"};
     engine_.reset();  // Two nets at once might not fit.
-    SPEEDO_ASSIGN(engine_, TrainerEngine::create(parts_, *moved, progress_));
+    makes_net_.store(true, std::memory_order_relaxed);
+    auto engine = TrainerEngine::create(parts_, *moved, progress_);
+    makes_net_.store(false, std::memory_order_relaxed);
+    SPEEDO_ASSIGN(engine_, std::move(engine));
     return {};
   }
 
   const TrainerParts parts_;
   std::atomic<std::uint64_t> generation_{0};  // of orders; cancel() starts the next
-  std::atomic<std::uint64_t> progress_{0};
+  mutable std::atomic<std::uint64_t> progress_{0};
+  std::atomic<bool> makes_net_{false};        // within a run
   std::unique_ptr<TrainerEngine> engine_;     // used by the thread alone
   JobThread thread_;                          // last: its work uses the others
 };
