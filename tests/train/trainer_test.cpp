@@ -335,4 +335,49 @@ TEST_CASE("with offset shards worker k of n begins at k/n of the data and counts
   CHECK(losses(WorkerId{4}, true, 5) == losses(WorkerId{0}, false, 0));  // A later incarnation.
 }
 
+// Two workers, of which one outlives a master that the other does not.
+TEST_CASE("a worker keeps its place with the same master, its number says it with another") {
+  if (test::kernel_choice().shared_memory) SPEEDO_SKIP("it writes the weights in the store");
+  const auto loss_at = [](std::uint64_t batch) {
+    test::TrainerCluster other(small_job(), 1);
+    const auto report = run(other.trainer(0), TrainMessage{.run = 9, .first_step = batch});
+    REQUIRE(report);
+    return report->loss;
+  };
+  JobSpec job = small_job();
+  test::TrainerCluster cluster(job, 1);
+  job.offset_shards = true;
+  job.expected_workers = 2;
+  auto reader = cluster.store()->read(weights_key());
+  REQUIRE(reader);
+  const RecordInfo info = (*reader)->info();
+  std::vector<float> weights(info.element_count);
+  REQUIRE(get(*cluster.store(), weights_key(), info.model, weights));
+  const auto trainer = make_trainer(test::trainer_parts());
+  const auto store = std::dynamic_pointer_cast<ParameterStore>(cluster.store());
+  REQUIRE(store);
+  const auto joined = [&](std::uint64_t worker, std::uint64_t term) {
+    store->fence(term);
+    REQUIRE(put(*cluster.store(), weights_key(), info, weights));
+    REQUIRE(await<Result<Digest>>([&](auto done) {
+      trainer->prepare({.worker = WorkerId{worker},
+                        .contribution = contribution_key(term, worker),
+                        .job = job,
+                        .store = cluster.store(),
+                        .term = term},
+                       done);
+    }));
+    const auto report = run(*trainer, TrainMessage{.run = worker, .first_step = worker});
+    INFO((report ? "" : report.error().message));
+    REQUIRE(report);
+    return report->loss;
+  };
+  // 512 records in batches of 8: a half of the data are 32 batches.
+  CHECK(joined(1, 7) == loss_at(32));
+  CHECK(joined(2, 7) == loss_at(33));
+  CHECK(joined(4, 8) == loss_at(0));
+  CHECK(joined(5, 8) == loss_at(1));
+  CHECK(joined(6, 9) == loss_at(2));
+}
+
 }  // namespace speedo
