@@ -48,7 +48,6 @@ ClusterPlan cluster_plan(const LocalPlan& plan) {
           .master_parts = trainer_parts(master),
           .workers = plan.workers,
           .devices = device_shares(gpus_of_workers(plan), plan.master_gpu),
-          .snapshot_workers = plan.snapshot_workers,
           .store = plan.store};
 }
 

@@ -20,7 +20,6 @@ struct LocalPlan {
   std::vector<int> gpus = {};     // that workers take in turn; empty: as `compute` says
   std::optional<int> master_gpu;  // none: it computes on the CPU
   std::uint64_t workers = 1;
-  bool snapshot_workers = false;  // snapshots hold what each worker has alone
   LocalStore store = {};
 };
 

@@ -220,7 +220,7 @@ Result<ClusterForecast> forecast_cluster(const ClusterPlan& plan) {
                   return forecast_master(plan.solver, options, plan.stages);
                 }));
   SPEEDO_ASSIGN(cluster.store_bytes, forecast_store(plan, cluster.worker.weight_bytes));
-  if (plan.snapshot_workers) SPEEDO_TRY(add_states(plan.solver, plan.stages, cluster.worker));
+  if (plan.store.worker_states) SPEEDO_TRY(add_states(plan.solver, plan.stages, cluster.worker));
   return cluster;
 }
 

@@ -61,7 +61,6 @@ struct ClusterPlan {
   TrainerParts worker_parts, master_parts;
   std::uint64_t workers = 1;
   std::vector<DeviceShare> devices = {};
-  bool snapshot_workers = false;  // snapshots hold what each worker has alone
   LocalStore store = {};
 };
 

@@ -178,7 +178,7 @@ caffe::SolverParameter large_solver() {
 std::string parts_of(const UpdateSpec& stage, const LocalStore& store) {
   const caffe::SolverParameter solver = large_solver();
   const TrainerParts parts = trainer_parts({.threads = 1});
-  const auto demand = predict_cluster({solver, {}, {stage}, parts, parts, 3, {}, false, store});
+  const auto demand = predict_cluster({solver, {}, {stage}, parts, parts, 3, {}, store});
   INFO((demand ? "" : demand.error().message));
   REQUIRE(demand);
   return demand->host.parts;

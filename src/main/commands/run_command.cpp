@@ -154,7 +154,6 @@ LocalPlan local_plan(const RunFlags& flags, const SolverFile& file, std::vector<
           .gpus = flags.gpus,
           .master_gpu = flags.master_gpu,
           .workers = workers,
-          .snapshot_workers = flags.cluster.snapshot_workers,
           .store = local_store(flags.cluster)};
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "store/chunk_range.hpp"
-
 namespace speedo {
 namespace {
 
@@ -46,14 +44,10 @@ void NormFilter::keep(double norm) {
   next_ = (next_ + 1) % kNormsKept;
 }
 
-NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
-    : element_count_(static_cast<std::uint64_t>(layout.element_count())),
-      contributions_(contributions),
-      statistics_(layout),
-      squares_(chunk_count(element_count_) * contributions) {}
+ChunkSquares::ChunkSquares(const ParameterLayout& layout)
+    : element_count_(static_cast<std::uint64_t>(layout.element_count())), statistics_(layout) {}
 
-// Not finite if any element is, a statistic too.
-double NormSums::squares_of(std::size_t chunk, std::span<const float> values) const {
+double ChunkSquares::of(std::size_t chunk, std::span<const float> values) const {
   const std::span<const float> own = values.first(chunk_elements(element_count_, chunk));
   double sum = 0.0, left_out = 0.0;
   statistics_.for_each_part(chunk * chunk_length(), own.size(),
@@ -64,10 +58,15 @@ double NormSums::squares_of(std::size_t chunk, std::span<const float> values) co
   return std::isfinite(left_out) ? sum : left_out;
 }
 
+NormSums::NormSums(const ParameterLayout& layout, std::size_t contributions)
+    : of_chunk_(layout),
+      contributions_(contributions),
+      squares_(of_chunk_.chunks() * contributions) {}
+
 ChunkMerge::Fault NormSums::merge(std::size_t chunk, Parts parts) {
-  if (chunk >= chunk_count(element_count_)) return std::nullopt;
+  if (chunk >= of_chunk_.chunks()) return std::nullopt;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const double squares = squares_of(chunk, parts[i]);
+    const double squares = of_chunk_.of(chunk, parts[i]);
     if (!std::isfinite(squares)) return i;
     squares_[chunk * contributions_ + i] = squares;
   }
@@ -93,14 +92,14 @@ std::vector<double> NormSums::squares(std::size_t contribution) const {
 MergeAsSeen::MergeAsSeen(std::unique_ptr<ChunkMerge> merge, const ParameterLayout& layout,
                          std::vector<std::vector<double>> seen, std::atomic<bool>& has_changed)
     : merge_(std::move(merge)),
-      sums_(layout, seen.size()),
+      squares_(layout),
       seen_(std::move(seen)),
       has_changed_(has_changed) {}
 
 // Of what is merged itself, as a checksum can be made to fit other values.
 ChunkMerge::Fault MergeAsSeen::merge(std::size_t chunk, Parts parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (chunk >= seen_[i].size() || sums_.squares_of(chunk, parts[i]) == seen_[i][chunk]) continue;
+    if (chunk >= seen_[i].size() || squares_.of(chunk, parts[i]) == seen_[i][chunk]) continue;
     has_changed_ = true;
     return i;
   }

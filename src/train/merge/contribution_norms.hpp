@@ -10,6 +10,7 @@
 
 #include <speedo/core/parameter_arena.hpp>
 
+#include "store/chunk_range.hpp"
 #include "train/merge/chunk_merge.hpp"
 #include "train/merge/statistic_ranges.hpp"
 
@@ -37,9 +38,23 @@ class NormFilter {
   std::size_t next_ = 0;
 };
 
-// Sums up squares instead of merging: of each contribution's elements that the layout has, but for
-// those of statistics, which no gradient moves. The same result in any order of the chunks. At
-// fault is what is not finite, statistics too.
+// The sum of squares of a contribution's chunk: of the elements that the layout has, but for those
+// of statistics, which no gradient moves.
+class ChunkSquares {
+ public:
+  explicit ChunkSquares(const ParameterLayout& layout);
+  // Chunks behind these hold nothing but histories.
+  std::size_t chunks() const { return chunk_count(element_count_); }
+  // Not finite if any element is, a statistic too. Requires: chunk < chunks().
+  double of(std::size_t chunk, std::span<const float> values) const;
+
+ private:
+  const std::uint64_t element_count_;
+  const StatisticRanges statistics_;
+};
+
+// Sums up squares instead of merging. The same result in any order of the chunks. At fault is what
+// is not finite, statistics too.
 class NormSums : public ChunkMerge {
  public:
   NormSums(const ParameterLayout& layout, std::size_t contributions);
@@ -48,15 +63,12 @@ class NormSums : public ChunkMerge {
   Result<void> finish(std::string /*state*/) override { return {}; }
   // Requires: all chunks were merged.
   double norm(std::size_t contribution) const;
-  // By chunk; of those that hold nothing but histories there is none.
+  // By chunk, see ChunkSquares.
   std::vector<double> squares(std::size_t contribution) const;
-  // The same sum of one of these chunks.
-  double squares_of(std::size_t chunk, std::span<const float> values) const;
 
  private:
-  const std::uint64_t element_count_;
+  const ChunkSquares of_chunk_;
   const std::size_t contributions_;
-  const StatisticRanges statistics_;
   std::vector<double> squares_;  // by chunk, then by contribution
 };
 
@@ -75,7 +87,7 @@ class MergeAsSeen : public ChunkMerge {
 
  private:
   const std::unique_ptr<ChunkMerge> merge_;
-  const NormSums sums_;
+  const ChunkSquares squares_;
   const std::vector<std::vector<double>> seen_;
   std::atomic<bool>& has_changed_;
 };
