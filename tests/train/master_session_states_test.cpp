@@ -22,6 +22,19 @@ std::string gathered_round(MasterDriver& master, std::uint64_t number) {
   return master.merged(number, number + 1);
 }
 
+MasterConfig gathering_config_without_interval() {
+  MasterConfig config = gathering_config(9);
+  config.snapshot_interval = 0;
+  return config;
+}
+
+// Two workers, which are in their second round then.
+void join_for_a_round(MasterDriver& master) {
+  master.join(5, 0);
+  master.join(6, 1);
+  gathered_round(master, 0);
+}
+
 }  // namespace
 
 TEST_CASE("states are asked for before anybody is sent on, and the snapshot waits for them") {
@@ -113,12 +126,9 @@ TEST_CASE("at the end states are asked for once those of an earlier snapshot are
 }
 
 TEST_CASE("a second signal waits for no states; a stop without a snapshot asks for none") {
-  MasterConfig config = gathering_config(9);
-  config.snapshot_interval = 0;
+  const MasterConfig config = gathering_config_without_interval();
   MasterDriver master(config, "sync");
-  master.join(5, 0);
-  master.join(6, 1);
-  gathered_round(master, 0);
+  join_for_a_round(master);
   SECTION("with") {
     // Their runs under way have told them what was merged.
     CHECK(master.on(master_event::StopRequested{"SIGTERM"}) ==
@@ -138,20 +148,15 @@ TEST_CASE("a second signal waits for no states; a stop without a snapshot asks f
     MasterConfig none = config;
     none.snapshot_at_end = false;
     MasterDriver other(none, "sync");
-    other.join(5, 0);
-    other.join(6, 1);
-    gathered_round(other, 0);
+    join_for_a_round(other);
     CHECK(other.on(master_event::StopRequested{"SIGTERM", false}) == "stop 5; stop 6; finish");
   }
 }
 
 TEST_CASE("states of a wished snapshot, or one at a stop, are without runs that it is without") {
-  MasterConfig config = gathering_config(9);
-  config.snapshot_interval = 0;
+  const MasterConfig config = gathering_config_without_interval();
   MasterDriver master(config, "sync");
-  master.join(5, 0);
-  master.join(6, 1);
-  gathered_round(master, 0);
+  join_for_a_round(master);
   master.trained(5, 0, 2);  // It waits for the other one's.
   SECTION("wished") {
     CHECK(master.on(master_event::SnapshotRequested{}) ==

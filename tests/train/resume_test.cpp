@@ -38,6 +38,18 @@ void require_same(const Merger::Copy& a, const Merger::Copy& b) {
   REQUIRE(a.state == b.state);
 }
 
+// Workers 1 and 2 take seats 0 and 1 with the first of two rounds.
+void two_rounds_from_seats(TrainerCluster& cluster) {
+  for (int round = 0; round < 2; ++round) {
+    for (const std::size_t worker : {1, 2}) {
+      TrainMessage order = cluster.order(worker);
+      order.seat = round == 0 ? worker - 1 : kNoSeat;
+      cluster.train(worker, order);
+    }
+    cluster.merge({1, 2}, true);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a job resumed at any merge is the uninterrupted one, bit for bit") {
@@ -155,14 +167,7 @@ TEST_CASE("a worker of another number goes on in the data where its state's work
   // Seat 0 goes to worker 1, which would begin in the middle, and 1 to worker 2, which would not.
   TrainerCluster after(job, 3, {.from = &start});
   after.deal(states, 2);
-  for (int round = 0; round < 2; ++round) {
-    for (const std::size_t worker : {1, 2}) {
-      TrainMessage order = after.order(worker);
-      order.seat = round == 0 ? worker - 1 : kNoSeat;
-      after.train(worker, order);
-    }
-    after.merge({1, 2}, true);
-  }
+  two_rounds_from_seats(after);
   CHECK(after.weights() == whole.weights());
   // As one whose connection broke it keeps its place.
   after.prepare(1);
@@ -191,14 +196,7 @@ TEST_CASE("who finds its state lost goes on in the data that nobody else has") {
   const Checkpoint start{now.version, now.weights, now.histories, now.state};
   TrainerCluster after(job, 3, {.from = &start});
   after.deal(states, 2);
-  for (int round = 0; round < 2; ++round) {
-    for (const std::size_t worker : {1, 2}) {
-      TrainMessage order = after.order(worker);
-      order.seat = round == 0 ? worker - 1 : kNoSeat;
-      after.train(worker, order);
-    }
-    after.merge({1, 2}, true);
-  }
+  two_rounds_from_seats(after);
   CHECK(after.weights() == whole.weights());
 }
 
