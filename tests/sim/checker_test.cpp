@@ -212,6 +212,43 @@ TEST_CASE("the lineage takes weights that nobody saw from what is seen next") {
   CHECK(merged.violations.first() == "a master goes on from weights that nobody published");
 }
 
+TEST_CASE("the lineage gives data out again of a version that the store and its master took back") {
+  Merged merged;
+  const bool is_seen_whole = GENERATE(true, false);
+  CAPTURE(is_seen_whole);
+  if (is_seen_whole) {
+    merged.lineage.merged({.term = 5,
+                           .job = merged.job,
+                           .result = merged.result,
+                           .now = merged.now,
+                           .shards = merged.shards,
+                           .is_seen_by_another = true});
+  } else {
+    merged.lineage.unseen(5, Version{2}, merged.shards, true);
+  }
+  CHECK(merged.lineage.is_merged(5, 0));
+  const MergeResult nothing{.version = Version{1}, .rejected = {WorkerId{3}}};
+  const auto reject = [&] {
+    merged.lineage.unseen(
+        {.term = 5, .job = merged.job, .result = nothing, .now = {}, .shards = {}});
+  };
+  SECTION("not while the store has lost nothing") {
+    reject();
+    CHECK(merged.lineage.is_merged(5, 0));
+  }
+  SECTION("and what it publishes under that number is taken as it is") {
+    merged.lineage.all_may_be_lost();
+    reject();
+    CHECK(!merged.lineage.is_merged(5, 0));
+    merged.lineage.contributed(RunId{8}, {5.0F, 5.0F});
+    merged.job.contributions.front().run = RunId{8};
+    merged.now.weights = {5.0F, 5.0F};
+    merged.merge();
+    CHECK(merged.lineage.is_merged(5, 0));
+    CHECK(merged.violations.first() == "");
+  }
+}
+
 TEST_CASE("the lineage knows the weights of a stage that nobody saw") {
   Merged merged;
   merged.merge();

@@ -103,19 +103,19 @@ TEST_CASE("seeds that once did not hold, or were judged wrongly, do") {
   // them; a replica's last merge fails and is in the store after all; a part's merger of one master
   // ends when another one has welcomed it; a master is still at work when another one has ended;
   // a part is opened anew on a server that came back with the version before; the answer to a
-  // manifest is lost, and afterwards that to the refused one of an earlier master.
+  // manifest is lost, and afterwards that to the refused one of an earlier master; a run that is
+  // not finite is reported after training has ended; another master has seen a merge that its own
+  // makes anew, without what the store has lost since.
   for (const std::uint64_t seed : std::initializer_list<std::uint64_t>{
            2496790015U, 3364U, 8736U, 871U, 694438938444458392U, 100426U, 101173U, 102833U,
-           102464U, 300030U, 500169U, 502758U, 500522U, 502048U, 701115U,
-           704890U, 705095U, 700085U, 804425U, 804215U, 3001537U, 4003186U, 4003551U,
-           4005972U, 5001761U, 4011385U, 6005447U, 6005164U, 6012929U,
-           7003116U, 8003966U, 9025090U, 9038101U, 9035888U,
-           9034184U, 9017085U, 9216408U, 9221319U, 9232824U,
-           9205046U, 9212078U, 9207271U, 9225812U, 9215291U,
-           9257563U, 9259632U, 9355175U, 9356702U, 9336670U,
-           9356454U, 9403588U, 21151566904995712U, 9520828U, 9524375U,
-           10108690U, 10127324U, 10138725U, 10142970U,
-           10206546U, 10407386U, 10413703U, 36072303U}) {
+           102464U, 300030U, 500169U, 502758U, 500522U, 502048U, 701115U, 704890U, 705095U,
+           700085U, 804425U, 804215U, 3001537U, 4003186U, 4003551U, 4005972U, 5001761U,
+           4011385U, 6005447U, 6005164U, 6012929U, 7003116U, 8003966U, 9025090U, 9038101U,
+           9035888U, 9034184U, 9017085U, 9216408U, 9221319U, 9232824U, 9205046U, 9212078U,
+           9207271U, 9225812U, 9215291U, 9257563U, 9259632U, 9355175U, 9356702U, 9336670U,
+           9356454U, 9403588U, 21151566904995712U, 9520828U, 9524375U, 10108690U, 10127324U,
+           10138725U, 10142970U, 10206546U, 10407386U, 10413703U, 36072303U, 38000637U,
+           38009276U, 38011786U}) {
     CHECK(run_proof(draw_scenario(seed, scenario_names(), {2, 64}), real_parts()).violation == "");
   }
 }

@@ -151,16 +151,20 @@ void Lineage::take_in(Branch& branch, std::span<const std::uint64_t> shards) {
   }
 }
 
-void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards) {
+void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards,
+                     bool is_seen_by_another) {
   Branch& branch = branches_[term];
   if (knows(term, version)) return;
   settle_suspects(term, nullptr);
   take_in(branch, shards);
   branch.unseen = 2;
-  published_[{term, version.value}].shards = branch.log.size();
+  State& state = published_[{term, version.value}];
+  state.shards = branch.log.size();
+  state.is_seen_by_another = is_seen_by_another;
 }
 
 void Lineage::unseen(const PublishedMerge& merge) {
+  forget_taken_back(merge);
   const Version version = merge.result.version;
   if (knows(merge.term, version)) return;
   Branch& branch = branches_[merge.term];
@@ -242,17 +246,30 @@ void Lineage::consumed(std::uint64_t term, std::uint64_t shard) {
   branches_[term].consumed.insert(shard);
 }
 
+// Of the term's versions from the one that its master reports on, the first that only another
+// master has seen; the store has lost it since, and its own has taken it back.
+Lineage::Published::const_iterator Lineage::taken_back(const PublishedMerge& merge) const {
+  const Key reported{merge.term, merge.result.version.value};
+  for (auto each = published_.lower_bound(reported);
+       each != published_.end() && each->first.first == merge.term; ++each) {
+    const bool is_another = each->first != reported || (!merge.now.weights.empty() &&
+                                                        each->second.weights != merge.now.weights);
+    if (is_another && each->second.is_seen_by_another && lost_data_) return each;
+  }
+  return published_.end();
+}
+
 // The weights before it are not known: those that replace it are taken as they are.
 void Lineage::forget_taken_back(const PublishedMerge& merge) {
-  const auto known = published_.find({merge.term, merge.now.version.value});
-  const bool is_taken_back = known != published_.end() && known->second.is_seen_by_another &&
-                             lost_data_ && known->second.weights != merge.now.weights;
-  if (!is_taken_back) return;
-  published_.erase(known);
+  const auto found = taken_back(merge);
+  if (found == published_.end()) return;
   Branch& branch = branches_[merge.term];
+  const std::size_t kept = found == published_.begin() ? 0 : std::prev(found)->second.shards;
+  for (std::size_t i = kept; i < branch.log.size(); ++i) branch.merged.erase(branch.log[i]);
+  branch.log.resize(std::min(kept, branch.log.size()));
+  published_.erase(found);
   branch.unseen = 2;
   for (const auto& each : merge.job.contributions) merged_runs_.erase(each.run.value);
-  for (const std::uint64_t shard : merge.shards) branch.merged.erase(shard);
 }
 
 void Lineage::merged(const PublishedMerge& merge) {
@@ -298,9 +315,9 @@ void Lineage::merged(const PublishedMerge& merge) {
 }
 
 void Lineage::put_off(const PublishedMerge& merge) {
+  forget_taken_back(merge);
   for (const auto& each : merge.job.contributions) {
-    const auto& lost = merge.result.rejected;
-    if (std::ranges::find(lost, each.worker) != lost.end()) check_rejected(merge, each);
+    if (std::ranges::count(merge.result.rejected, each.worker) > 0) check_rejected(merge, each);
   }
   const auto known = published_.find({merge.term, merge.now.version.value});
   if (known == published_.end() || known->second.weights.empty()) return;
@@ -312,8 +329,7 @@ std::vector<const Lineage::Values*> Lineage::accepted(const PublishedMerge& merg
   std::vector<const Values*> parts;
   for (const auto& each : merge.job.contributions) {
     const auto found = contributions_.find(each.run.value);
-    const bool rejected = std::ranges::find(merge.result.rejected, each.worker) !=
-                          merge.result.rejected.end();
+    const bool rejected = std::ranges::count(merge.result.rejected, each.worker) > 0;
     if (found == contributions_.end()) {
       violations_.expect(Check::kOnce, rejected, "merged what nobody contributed");
       continue;
@@ -322,8 +338,8 @@ std::vector<const Lineage::Values*> Lineage::accepted(const PublishedMerge& merg
       check_rejected(merge, each);
       continue;
     }
-    violations_.expect(Check::kOnce, merged_runs_.insert(each.run.value).second,
-                       "a contribution merged twice");
+    const bool is_first = merged_runs_.insert(each.run.value).second;
+    violations_.expect(Check::kOnce, is_first, "a contribution merged twice");
     violations_.expect(Check::kWeights, is_finite(each.run), "merged what is not finite");
     parts.push_back(&found->second);
   }
@@ -344,20 +360,16 @@ Lineage::State Lineage::expected(const State& before, const PublishedMerge& merg
   const bool averages = spec.updater == UpdaterState::kAverage;
   Values record = before.weights;
   if (averages) {
-    for (std::size_t i = 0; i < 1; ++i) {
-      const Values zero(before.weights.size(), 0.0F);
-      const Values& history = before.histories.empty() ? zero : before.histories[i];
-      record.insert(record.end(), history.begin(), history.end());
-    }
+    const Values zero(before.weights.size(), 0.0F);
+    const Values& history = before.histories.empty() ? zero : before.histories.front();
+    record.insert(record.end(), history.begin(), history.end());
   }
   Sum sum(record.size(), 0.0);
   double shares = 0.0;
   std::size_t part = 0;
   for (const auto& each : merge.job.contributions) {
     if (part == parts.size()) break;
-    if (std::ranges::find(merge.result.rejected, each.worker) != merge.result.rejected.end()) {
-      continue;
-    }
+    if (std::ranges::count(merge.result.rejected, each.worker) > 0) continue;
     Values values = *parts[part++];
     if (spec.kind == UpdateKind::kElasticMaster) {
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -444,8 +456,7 @@ Lineage::State Lineage::expected_by_parts(const Branch& branch, const PublishedM
 }
 
 // Momentum SGD: h = m h + rate g; w -= h.
-void Lineage::apply_rule(State& state, const MergeJob& job,
-                         const Values& gradient) {
+void Lineage::apply_rule(State& state, const MergeJob& job, const Values& gradient) {
   const UpdateSpec& spec = stages_[job.stage];
   if (state.histories.empty()) state.histories.assign(1, Values(gradient.size(), 0.0F));
   Values& history = state.histories.front();

@@ -62,7 +62,8 @@ class Lineage {
   void entered_stage(std::uint64_t term, const Merger::Copy& now);
   // The same of what nobody could read: the next version is taken as it is, and the one after it,
   // which histories that were not seen lead to.
-  void unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards);
+  void unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards,
+              bool is_seen_by_another = false);
   // The same where the master has said what was merged: the histories are reckoned.
   void unseen(const PublishedMerge& merge);
   // The same of a stage, which begins with the weights that the last merge has made.
@@ -131,6 +132,7 @@ class Lineage {
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
   void remember_reckoned(std::uint64_t term, Version version);
+  Published::const_iterator taken_back(const PublishedMerge& merge) const;
   void forget_taken_back(const PublishedMerge& merge);
   void settle_suspects(std::uint64_t term, const Values* weights);
 

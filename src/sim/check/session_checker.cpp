@@ -156,7 +156,8 @@ void SessionChecker::note(const master_event::Trained& e) {
   incarnation->run.reset();
   incarnation->last_reported = e.message.run;
   const Shards shards = shards_.reported(incarnation->worker);
-  if (std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
+  // Once training is over what workers report is not looked at: their data are open.
+  if (training_is_over_ || std::isfinite(std::bit_cast<float>(e.message.loss_bits))) {
     contributions_[e.message.run] = {e.message.worker, e.message.base_version, shards,
                                      Fate::kPending};
     again_.erase(e.message.worker);

@@ -108,7 +108,7 @@ class SessionChecker {
   void obey(const master_command::SendSaveState& c);
   void obey(const master_command::EraseWorker& c);
   void obey(const master_command::EraseSeat& c);
-  void obey(const master_command::StopWaitingForStore&) {}
+  void obey(const master_command::StopWaitingForStore&) { training_is_over_ = true; }
   void obey(const master_command::Note& c);
   void obey(const master_command::Finish& c);
 
@@ -154,7 +154,7 @@ class SessionChecker {
   std::set<std::uint64_t> asked_, states_;  // workers
   bool has_states_ = false;  // FinishSnapshot was said
   bool merging_ = false, entering_ = false, testing_ = false, saving_ = false, began_ = false;
-  bool stopping_ = false, asked_to_stop_ = false, finished_ = false;
+  bool training_is_over_ = false, stopping_ = false, asked_to_stop_ = false, finished_ = false;
   bool may_act_ = true;  // not if the event just seen is to be ignored
 };
 

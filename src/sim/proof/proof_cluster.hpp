@@ -91,6 +91,8 @@ class ProofCluster : private Observer {
                    const MergeResult& result, const Merger::Copy& now);
   void watch_torn(Mastership& mastership, bool by_another);
   void watch_reading(const Mastership& reader);
+  void watch_put_off(Mastership& mastership, const master_command::StartMerge& job,
+                     const MergeResult& result, const Merger::Copy& now);
   void watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
                     const MergeResult& result);
   std::optional<Merger::Copy> read_copy(ParameterStore& store, const std::string& key,

@@ -208,16 +208,8 @@ void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start
 
 void ProofCluster::watch_merge(Mastership& mastership, const master_command::StartMerge& job,
                                const MergeResult& result, const Merger::Copy& now) {
+  if (is_put_off(job, result)) return watch_put_off(mastership, job, result, now);
   watch_rejected(job, result);
-  if (is_put_off(job, result)) {
-    merges_.put_off += 1;
-    return lineage_.put_off({.term = mastership.master->term(),
-                             .job = job,
-                             .result = result,
-                             .now = now,
-                             .may_reject = is_stale(mastership),
-                             .shards = {}});
-  }
   merges_.ahead += result.begun_ahead ? 1 : 0;
   const std::uint64_t term = mastership.master->term();
   const bool is_merged = result.rejected.size() < job.contributions.size();
@@ -238,6 +230,19 @@ void ProofCluster::watch_merge(Mastership& mastership, const master_command::Sta
                    .now = now,
                    .may_reject = is_stale(mastership),
                    .shards = shards});
+}
+
+// `now`: empty if nobody can read it.
+void ProofCluster::watch_put_off(Mastership& mastership, const master_command::StartMerge& job,
+                                 const MergeResult& result, const Merger::Copy& now) {
+  watch_rejected(job, result);
+  merges_.put_off += 1;
+  lineage_.put_off({.term = mastership.master->term(),
+                    .job = job,
+                    .result = result,
+                    .now = now,
+                    .may_reject = is_stale(mastership),
+                    .shards = {}});
 }
 
 // What comes of these may be published later, unless it is the last.
@@ -328,7 +333,7 @@ void ProofCluster::watch_torn(Mastership& mastership, bool by_another) {
     const bool is_later = mastership.store_incarnation != servers_.incarnation();
     if (may_be_lost && (is_later || job->waits_for_lost)) {
       merges_.unseen += 1;
-      lineage_.unseen(term, now->version, mastership.checker->shards_of(*job, {}));
+      lineage_.unseen(term, now->version, mastership.checker->shards_of(*job, {}), by_another);
       continue;
     }
     const auto shards = mastership.checker->shards_of(*job, result.rejected);
@@ -359,10 +364,8 @@ void ProofCluster::watch_reading(const Mastership& reader) {
 void ProofCluster::watch_unseen(Mastership& mastership, const master_command::StartMerge* job,
                                 const MergeResult& result) {
   const std::uint64_t term = mastership.master->term();
-  if (job != nullptr && is_put_off(*job, result)) {
-    merges_.put_off += 1;
-    return watch_rejected(*job, result);
-  }
+  if (job != nullptr && is_put_off(*job, result))
+    return watch_put_off(mastership, *job, result, {});
   merges_.unseen += 1;
   if (job == nullptr) return lineage_.unseen_stage(term, result.version);
   const auto shards = mastership.checker->shards_of(*job, result.rejected);
