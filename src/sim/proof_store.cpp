@@ -174,6 +174,8 @@ void StoreClient::execute(const KvPtr& operation) {
   // Whoever is stopped by the strike goes on from here.
   if (strike_now(*operation)) platform_.pause(Instant{0});
   if (!alive() || !reachable()) return fail(operation, is_struck_after);
+  // Who was stopped before the answer came asks again.
+  if (is_struck_after && on_unanswered) on_unanswered(*operation);
   const bool fails = faults_.error > 0.0 && random_.uniform() < faults_.error;
   if (!fails || with_effect) execute_at_server(operation);
   if (fails) {

@@ -37,6 +37,18 @@ Trained reported(WorkerId worker, std::uint64_t run) {
   return event;
 }
 
+KvPtr claim(const std::string& holder, std::uint64_t term, bool is_new,
+            const MasterAnswer& answer = {}) {
+  auto operation = std::make_shared<KvOperation>();
+  operation->kind = KvOperation::Kind::kClaim;
+  operation->master.emplace();
+  operation->master->holder = holder;
+  operation->master->term = term;
+  operation->master->is_new = is_new;
+  operation->text = encode_answer(answer);
+  return operation;
+}
+
 }  // namespace
 
 TEST_CASE("the lineage accepts weights that are what was merged") {
@@ -95,16 +107,6 @@ TEST_CASE("the lineage notices a shard of the data that is lost") {
 TEST_CASE("the lease's checker notices a second master, and what a replaced one writes") {
   EventQueue queue;
   Violations second, stale, homeless;
-  const auto claim = [](const std::string& holder, std::uint64_t term, bool is_new) {
-    auto operation = std::make_unique<KvOperation>();
-    operation->kind = KvOperation::Kind::kClaim;
-    operation->master.emplace();
-    operation->master->holder = holder;
-    operation->master->term = term;
-    operation->master->is_new = is_new;
-    operation->text = encode_answer({});
-    return operation;
-  };
   const auto nobody_is_dead = [](std::string_view) { return false; };
   LeaseChecker checker(queue, nobody_is_dead, second);
   checker.done(*claim("a", 1, true));
@@ -129,6 +131,29 @@ TEST_CASE("the lease's checker notices a second master, and what a replaced one 
   CHECK(stale.first().starts_with("a master that was replaced has changed"));
   LeaseChecker(queue, nobody_is_dead, homeless).begins(0);
   CHECK(homeless.first() == "a master begins that was granted nothing");
+}
+
+TEST_CASE("the lease's checker notices who asks again for a lease that it has heard is lost") {
+  EventQueue queue;
+  Violations violations;
+  LeaseChecker checker(
+      queue, [](std::string_view) { return false; }, violations);
+  MasterAnswer held;
+  held.kind = MasterAnswer::Kind::kHeld;
+  const auto is_refused = [&](std::chrono::seconds when) {
+    KvPtr operation = claim("a", 1, false, held);
+    queue.run_until(when);
+    checker.done(*operation);
+    return operation;
+  };
+  for (int second = 1; second <= 3; ++second) {
+    checker.unanswered(*is_refused(std::chrono::seconds{second}));
+  }
+  is_refused(std::chrono::seconds{4});
+  is_refused(std::chrono::seconds{4});  // executed twice
+  CHECK(violations.first() == "");
+  is_refused(std::chrono::seconds{5});
+  CHECK(violations.first() == "a master keeps on asking for a lease that it has lost");
 }
 
 TEST_CASE("a schedule's checker notices a bound that is passed") {

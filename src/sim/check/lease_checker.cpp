@@ -11,8 +11,10 @@
 namespace speedo::sim {
 namespace {
 
-// An answer may be lost on its way; this often in a row is no chance any more.
-constexpr int kRefusalsMax = 2;
+bool is_refusal(const KvOperation& operation) {
+  return operation.kind == KvOperation::Kind::kClaim && !operation.master->is_new &&
+         !took_effect(operation);
+}
 
 // A chunk that only manifests of this term or of an earlier one can name: see store/layout.hpp.
 bool is_old_chunk(const std::string& key, std::uint64_t term) {
@@ -27,10 +29,8 @@ void LeaseChecker::done(const KvOperation& operation, std::size_t server) {
   if (!operation.master) return;
   const KvMaster& master = *operation.master;
   if (operation.kind == KvOperation::Kind::kRelease && master.holder == holder_) holder_.clear();
-  if (!took_effect(operation)) {
-    if (operation.kind == KvOperation::Kind::kClaim && !master.is_new) refused(master);
-    return;
-  }
+  if (is_refusal(operation)) refused(master);
+  if (!took_effect(operation)) return;
   if (operation.kind == KvOperation::Kind::kClaim) claimed(master);
   if (operation.kind != KvOperation::Kind::kRelease) {
     std::uint64_t& known = known_terms_[server];
@@ -56,11 +56,13 @@ void LeaseChecker::claimed(const KvMaster& master) {
 
 // Of an operation that is executed twice the second time is no new attempt.
 void LeaseChecker::refused(const KvMaster& master) {
-  Refused& each = refused_[master.holder];
-  if (each.times > 0 && each.last == clock_.now()) return;
-  each = {each.times + 1, clock_.now()};
-  violations_.expect(Check::kLease, each.times <= kRefusalsMax,
+  const auto [at, is_first] = refused_.try_emplace(master.holder, clock_.now());
+  violations_.expect(Check::kLease, is_first || at->second == clock_.now(),
                      "a master keeps on asking for a lease that it has lost");
+}
+
+void LeaseChecker::unanswered(const KvOperation& operation) {
+  if (is_refusal(operation)) refused_.erase(operation.master->holder);
 }
 
 void LeaseChecker::asked_by_master(std::uint64_t term, const KvOperation& operation,

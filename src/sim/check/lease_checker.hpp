@@ -25,6 +25,8 @@ class LeaseChecker {
 
   // Every operation that was executed.
   void done(const KvOperation& operation, std::size_t server = 0);
+  // One of these whose answer was lost: nobody has heard of it.
+  void unanswered(const KvOperation& operation);
   // One that a master's process asked for. `term`: that it was granted; 0: none yet.
   // Servers but the first know of no lease, and of a master from when it writes there.
   void asked_by_master(std::uint64_t term, const KvOperation& operation, std::size_t server = 0);
@@ -34,10 +36,6 @@ class LeaseChecker {
   void store_lost_data(std::size_t server = 0);
 
  private:
-  struct Refused {
-    int times = 0;
-    Instant last{0};
-  };
   void claimed(const KvMaster& master);
   void refused(const KvMaster& master);
 
@@ -47,7 +45,7 @@ class LeaseChecker {
   std::string holder_;                      // empty: nobody known
   Instant until_{0};                        // its lease
   std::map<std::size_t, std::uint64_t> known_terms_;  // by server: the highest that it knows
-  std::map<std::string, Refused> refused_;  // by holder
+  std::map<std::string, Instant> refused_;            // by holder: when it was told so
 };
 
 }  // namespace speedo::sim

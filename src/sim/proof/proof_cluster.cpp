@@ -82,7 +82,7 @@ ProofCluster::ProofCluster(const Scenario& scenario, const ProofParts& parts)
   servers_.on_done = [this](std::size_t server, const KvOperation& operation) {
     watch_store(server, operation);
   };
-  servers_.on_unanswered = [this](auto, const auto& each) { store_checker_.unanswered(each); };
+  servers_.on_unanswered = [this](auto, const auto& each) { watch_unanswered(each); };
   servers_.on_restart = [this](std::size_t server, bool lost) {
     log_.add("store restarted", lost, server);
     if (lost) watch_lost_data(server);

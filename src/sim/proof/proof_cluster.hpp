@@ -108,6 +108,7 @@ class ProofCluster : private Observer {
   bool is_stale(const Mastership& mastership) const;
   void watch_end(ProofMaster& master, const std::optional<Error>& error);
   bool misses_part();
+  void watch_unanswered(const KvOperation& operation);
   void watch_parts(const KvOperation& operation);
   bool misses_newest_part();
   bool misses_chunks(const ProofMaster& master) const;

@@ -37,6 +37,11 @@ void ProofCluster::watch_store(std::size_t server, const KvOperation& operation)
   watch_parts(operation);
 }
 
+void ProofCluster::watch_unanswered(const KvOperation& operation) {
+  lease_checker_.unanswered(operation);
+  store_checker_.unanswered(operation);
+}
+
 // Keeps the newest manifest of weights in parts: the store may go back behind it.
 void ProofCluster::watch_parts(const KvOperation& operation) {
   const std::string key = RecordKeys(scenario_.config.job, weights_key()).manifest();
