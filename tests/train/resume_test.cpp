@@ -32,6 +32,14 @@ void rounds(TrainerCluster& cluster, int count) {
   for (int round = 0; round < count; ++round) cluster.round();
 }
 
+// Two rounds of each of two stages, again and again: those from `first` to before `end`.
+void rounds_in_turn(TrainerCluster& cluster, int first, int end) {
+  for (int round = first; round < end; ++round) {
+    if (round == first || round % 2 == 0) cluster.enter_stage(round / 2 % 2);
+    cluster.round();
+  }
+}
+
 void require_same(const Merger::Copy& a, const Merger::Copy& b) {
   REQUIRE(a.weights == b.weights);
   REQUIRE(a.histories == b.histories);
@@ -141,6 +149,36 @@ TEST_CASE("states of a moment with runs that are not merged are those before the
     // Nobody who gave its state has become another.
     rounds(before, 4 - at);
     REQUIRE(before.weights() == whole.weights());
+  }
+}
+
+TEST_CASE("a state of a stage without use for a worker's histories has them for the next stage") {
+  const UpdateSpec full{.steps_per_run = 2}, gradients{.kind = UpdateKind::kGradientOnly};
+  const UpdateSpec averaged{.steps_per_run = 2, .updater = UpdaterState::kAverage};
+  const UpdateSpec reset{.steps_per_run = 2, .updater = UpdaterState::kReset};
+  const auto [first, second] =
+      GENERATE_COPY(std::pair(full, gradients), std::pair(gradients, full),
+                    std::pair(averaged, full), std::pair(reset, full));
+  JobSpec job = job_of({first, second});
+  job.solver_text += " type: \"Adam\" momentum2: 0.99";
+  job.snapshot_workers = true;
+  const bool has_open_runs = GENERATE(false, true);
+  CAPTURE(static_cast<int>(first.kind), static_cast<int>(first.updater), has_open_runs);
+  TrainerCluster whole(job, 2);
+  rounds_in_turn(whole, 0, 9);
+  for (int at = 1; at < 9; ++at) {
+    CAPTURE(at);
+    TrainerCluster before(job, 2);
+    rounds_in_turn(before, 0, at);
+    if (has_open_runs && at % 2 == 0) before.enter_stage(at / 2 % 2);
+    const Merger::Copy now = before.copy();
+    if (has_open_runs) before.train_all();
+    const SavedStates states = before.save_states(has_open_runs);
+    const Checkpoint start{now.version, now.weights, now.histories, now.state};
+    TrainerCluster after(job, 2, {.from = &start});
+    after.deal(states, 2);
+    rounds_in_turn(after, at, 9);
+    REQUIRE(after.weights() == whole.weights());
   }
 }
 

@@ -132,7 +132,7 @@ TEST_CASE("of a state in the store no more numbers are read than a worker can ha
   const auto got = get_state(*store, state_key(2, 1), kStateModel, kStateArena);
   REQUIRE_FALSE(got);
   CHECK(got.error().code == ErrorCode::kCorrupt);
-  CHECK(got.error().message.find("8 at most") != std::string::npos);
+  CHECK(got.error().message.find("10 at most") != std::string::npos);
 }
 
 TEST_CASE("a state in the store whose numbers are not finite is refused") {
@@ -267,6 +267,37 @@ TEST_CASE("a stage without a codec still has what the codec of the stage before 
   CHECK_FALSE(may_hold_residual({coded, delta}, 1));
   CHECK_FALSE(may_hold_residual({coded, delta, plain}, 2));
   CHECK_FALSE(may_hold_residual({coded, elastic}, 1));
+}
+
+TEST_CASE("a stage without use for a worker's histories may still have them for one after it") {
+  const UpdateSpec full{}, gradients{.kind = UpdateKind::kGradientOnly};
+  const UpdateSpec elastic{.kind = UpdateKind::kElastic};
+  const UpdateSpec averaged{.updater = UpdaterState::kAverage};
+  const UpdateSpec reset{.updater = UpdaterState::kReset};
+  CHECK(may_hold_histories({full}, 0));
+  CHECK(may_hold_histories({elastic}, 0));
+  CHECK_FALSE(may_hold_histories({gradients}, 0));
+  CHECK_FALSE(may_hold_histories({averaged, gradients}, 0));
+  CHECK(may_hold_histories({full, gradients, full}, 1));
+  CHECK(may_hold_histories({averaged, gradients, full}, 0));
+  // The stages come again.
+  CHECK(may_hold_histories({full, gradients}, 1));
+  CHECK_FALSE(may_hold_histories({gradients, averaged, full}, 0));
+  CHECK_FALSE(may_hold_histories({gradients, reset, full}, 0));
+  CHECK(may_hold_histories({gradients, reset, full}, 1));
+}
+
+TEST_CASE("what a worker has alone in a stage counts histories for stages after it") {
+  caffe::SolverParameter solver;
+  solver.set_type("Adam");
+  solver.set_base_lr(0.1F);
+  solver.set_lr_policy("fixed");
+  UpdateSpec averaged{.updater = UpdaterState::kAverage};
+  averaged.codec.kind = CodecKind::kBf16;
+  const UpdateSpec gradients{.kind = UpdateKind::kGradientOnly};
+  CHECK(arrays_in_stage({UpdateSpec{}, gradients}, 1, solver).value() == 2);
+  CHECK(arrays_in_stage({averaged, UpdateSpec{}}, 0, solver).value() == kStateArraysMax);
+  CHECK(arrays_before_run(gradients, solver).value() == 0);
 }
 
 TEST_CASE("states of another net, solver or schedule are refused, and the remedy is named") {

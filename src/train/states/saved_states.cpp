@@ -57,7 +57,7 @@ struct ArraysOfState {
   std::uint64_t weights = 0, histories = 0, residual = 0;
 };
 
-// Without what a codec has left. `histories`: of the solver.
+// Those that its runs change, without what a codec has left. `histories`: of the solver.
 ArraysOfState own_arrays(const UpdateSpec& stage, std::size_t histories) {
   ArraysOfState arrays;
   if (is_elastic(stage.kind)) arrays.weights = 1;
@@ -70,6 +70,7 @@ Result<ArraysOfState> parts_in_stage(const std::vector<UpdateSpec>& stages, std:
   const UpdateSpec& stage = stages[number];
   SPEEDO_ASSIGN(const std::size_t histories, UpdateRule::history_count(solver_of(solver, stage)));
   ArraysOfState arrays = own_arrays(stage, histories);
+  if (may_hold_histories(stages, number)) arrays.histories = histories;
   if (may_hold_residual(stages, number)) {
     arrays.residual = averages_histories(stage) ? 1 + histories : 1;
   }

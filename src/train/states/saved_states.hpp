@@ -48,8 +48,8 @@ Result<void> check_sizes(const record::WorkerState& head, const std::vector<Upda
 Result<std::uint64_t> arrays_before_run(const UpdateSpec& stage,
                                         const caffe::SolverParameter& solver);
 // Arrays of the weights' length that a worker has alone in the stage of this number, counted from
-// 0, with what the codecs of stages before it may have left. Errors: those of
-// UpdateRule::history_count().
+// 0, with what the codecs of stages before it may have left, and histories for stages after it.
+// Errors: those of UpdateRule::history_count().
 Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std::size_t number,
                                       const caffe::SolverParameter& solver);
 // The same in the stage where it has the most; 0: nothing.

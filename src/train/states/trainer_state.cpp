@@ -22,7 +22,9 @@ record::WorkerState TrainerEngine::state_head() const {
   head.set_stage(*stage_);
   head.set_kind(static_cast<std::uint32_t>(spec().kind));
   if (update_->has_own_weights()) head.set_weights(arena);
-  if (keeps_own_histories(spec())) head.set_histories(arena * rule_->histories().size());
+  if (rule_ && may_hold_histories(incarnation_.job.stages, *stage_)) {
+    head.set_histories(arena * rule_->histories().size());
+  }
   if (may_hold_residual(incarnation_.job.stages, *stage_)) {
     head.set_residual(update_->contribution_count());
   }
@@ -46,9 +48,16 @@ std::vector<const Arena*> TrainerEngine::arrays_before_run() {
   return arrays;
 }
 
-void TrainerEngine::download_own(StateOfWorker& state) {
+// A stage's runs whose worker has no histories of its own change none, where they are gradients, or
+// begin without what was there.
+void TrainerEngine::download_own(StateOfWorker& state, bool is_before) {
   Device& device = learner_->backend().device();
-  if (state.head.weights() != 0) device.download(state.weights(), learner_->weights().data());
+  if (is_before) {
+    before_run_.download(state.values);
+    if (rule_in_use()) return;
+  } else if (state.head.weights() != 0) {
+    device.download(state.weights(), learner_->weights().data());
+  }
   std::span<float> histories = state.histories();
   for (const Arena* history : histories.empty() ? std::vector<Arena*>{} : rule_->histories()) {
     const auto count = static_cast<std::size_t>(history->size());
@@ -75,11 +84,7 @@ Result<void> TrainerEngine::save_state(const SaveStateMessage& order) {
   }
   state.values.resize(static_cast<std::size_t>(state.head.weights() + state.head.histories() +
                                                state.head.residual()));
-  if (is_before) {
-    before_run_.download(state.values);
-  } else {
-    download_own(state);
-  }
+  download_own(state, is_before);
   codec_.copy_residual(state.residual());
   if (!all_finite(state.values)) {
     return Error{ErrorCode::kNotFinite, "its own weights or histories are not finite"};

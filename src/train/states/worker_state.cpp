@@ -69,6 +69,17 @@ bool keeps_own_histories(const UpdateSpec& spec) {
   return spec.kind != UpdateKind::kGradientOnly && spec.updater == UpdaterState::kKeep;
 }
 
+// The stages may come again: after the last one the first one is.
+bool may_hold_histories(const std::vector<UpdateSpec>& stages, std::size_t stage) {
+  for (std::size_t ahead = 0; ahead < stages.size(); ++ahead) {
+    const UpdateSpec& next = stages[(stage + ahead) % stages.size()];
+    if (keeps_own_histories(next)) return true;
+    const bool has_others = averages_histories(next) || next.updater == UpdaterState::kReset;
+    if (ahead > 0 && has_others) return false;
+  }
+  return false;
+}
+
 bool may_hold_residual(const std::vector<UpdateSpec>& stages, std::size_t stage) {
   const UpdateKind kind = stages[stage].kind;
   if (is_elastic(kind)) return false;

@@ -42,15 +42,20 @@ struct StateOfWorker {
   }
 };
 
-// Its solver's histories are its own from run to run, and in its state.
+// Its solver's histories are its own from run to run.
 bool keeps_own_histories(const UpdateSpec& spec);
+
+// Whether a worker's histories in this stage are ones that it goes on with: in this stage, or in
+// one after it that finds them as they are now. They are in its state.
+bool may_hold_histories(const std::vector<UpdateSpec>& stages, std::size_t stage);
 
 // Whether something that a codec left out may be waiting in this stage: its own leaves it, or one
 // before it did, with which it contributes the same.
 bool may_hold_residual(const std::vector<UpdateSpec>& stages, std::size_t stage);
 
-// Arrays of the model's size in a state, at most: weights, two histories, a codec's residual.
-inline constexpr std::uint64_t kStateArraysMax = 4;
+// Arrays of the model's size in a state, at most: two histories, and a codec's residual of weights
+// and two histories.
+inline constexpr std::uint64_t kStateArraysMax = 5;
 
 // Keys of its record: as a worker of a master of this term puts it there, and as a later master
 // puts it where a worker finds it.

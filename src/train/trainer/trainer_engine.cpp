@@ -206,7 +206,10 @@ Result<void> TrainerEngine::enter_stage(std::uint32_t stage) {
   const bool has_rule = rule_ && rule_spec_.base_lr == update.base_lr &&
                         rule_spec_.momentum == update.momentum &&
                         rule_spec_.weight_decay == update.weight_decay;
-  if (update.kind != UpdateKind::kGradientOnly && !has_rule) SPEEDO_TRY(make_rule(update));
+  const bool is_used = update.kind != UpdateKind::kGradientOnly;
+  const bool is_in_states = incarnation_.job.snapshot_workers &&
+                            may_hold_histories(incarnation_.job.stages, stage);
+  if (is_used ? !has_rule : is_in_states && !rule_) SPEEDO_TRY(make_rule(update));
   SPEEDO_ASSIGN(update_, make_update(update));
   codec_.enter_stage(update, update_->contribution_count(),
                      may_hold_residual(incarnation_.job.stages, stage));

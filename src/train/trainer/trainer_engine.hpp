@@ -102,7 +102,7 @@ class TrainerEngine {
   Result<void> contribute(const TrainMessage& order, std::uint64_t& base, float& loss);
   record::WorkerState state_head() const;  // without what only the snapshot knows
   std::vector<const Arena*> arrays_before_run();
-  void download_own(StateOfWorker& state);
+  void download_own(StateOfWorker& state, bool is_before);
   Result<StateOfWorker> read_seat(std::uint64_t seat) const;
   Result<void> take_seat(const TrainMessage& order);
   bool fits(const record::WorkerState& head) const;
@@ -125,7 +125,7 @@ class TrainerEngine {
   bool may_go_ahead_ = true;             // until memory for that was refused
   TrainerCodec codec_;
   std::unique_ptr<RecordExchange> exchange_;
-  std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one; keeps its histories then
+  std::unique_ptr<UpdateRule> rule_;  // null until a stage uses one, or its states have it
   UpdateSpec rule_spec_;              // what it was made for
   std::unique_ptr<QuietSteps> quiet_;  // of the rule; null: every step waits for its loss
   bool may_be_quiet_ = true;           // until the rule turns out to have none
