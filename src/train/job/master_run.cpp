@@ -115,8 +115,10 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   config.first_version = Version{start.checkpoint.version.value + 1};
   if (start.from_store) config.training = {};
   if (start.from_store && config.snapshot_workers) {
-    SPEEDO_WARN("going on from the store, which has no states of workers: what each had alone "
-                "begins anew (see --snapshot-workers)");
+    SPEEDO_ASSIGN(const std::uint64_t arrays,
+                  arrays_of_a_worker(updates_of(config.stages), nets.solver()));
+    const std::string lost = lost_without_states(arrays, options.spec.deterministic);
+    if (!lost.empty()) SPEEDO_WARN("{}", lost);
   }
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);

@@ -193,6 +193,16 @@ Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
   return most;
 }
 
+std::string lost_without_states(std::uint64_t arrays_of_a_worker, bool deterministic) {
+  if (arrays_of_a_worker == 0) return {};
+  const std::string text =
+      "going on from the store, which has no states of workers: those that join anew begin without "
+      "what they had alone, those that waited for this master keep theirs (see --snapshot-workers)";
+  return deterministic ? text + "; training may not come to the bits that it would have had "
+                                "(--deterministic): only a checkpoint file has the states"
+                       : text;
+}
+
 std::uint64_t seats_for(std::size_t states, std::uint64_t workers) {
   return std::min<std::uint64_t>(states, workers);
 }
