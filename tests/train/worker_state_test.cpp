@@ -243,6 +243,27 @@ TEST_CASE("fewer seats than states: means of even shares, which leave the mean o
   CHECK(first->head.updates_held() == 20);
 }
 
+TEST_CASE("fewer seats where contributions are added one by one: residuals are added, too") {
+  const auto store = make_memory_store();
+  const UpdateSpec coded{.codec = {.kind = CodecKind::kThreshold}};
+  StateOwner owner{kStateModel, "SGD", {UpdateSpec{}, coded}};
+  std::vector<StateOfWorker> all;
+  for (std::uint64_t worker = 0; worker < 2; ++worker) {
+    StateOfWorker state = made_state(worker, static_cast<float>(1 + 2 * worker));
+    state.head.set_stage(1);
+    state.head.set_kind(static_cast<std::uint32_t>(UpdateKind::kFullDelta));
+    state.head.set_weights(0);
+    state.head.set_residual(2);
+    all.push_back(state);
+  }
+  owner.adds_residuals = {true, false};
+  REQUIRE(deal_states(saved_of(all), 1, 5, owner, *store));
+  CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 4.0F, 0.5F});
+  owner.adds_residuals = {false, true};
+  REQUIRE(deal_states(saved_of(all), 1, 5, owner, *store));
+  CHECK(values_at_seat(*store, 0) == std::vector<float>{2.0F, -2.0F, 8.0F, 1.0F});
+}
+
 TEST_CASE("a state of a worker that had no weights yet is left out of a mean") {
   const auto store = make_memory_store();
   StateOfWorker fresh = made_state(2, 100.0F);

@@ -51,6 +51,17 @@ Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterR
   return lease;
 }
 
+// Groups merge means, too, of their members.
+std::vector<bool> adds_one_by_one(const std::vector<Schedule>& stages) {
+  std::vector<bool> adds;
+  for (const Schedule& stage : stages) {
+    const StrategyEntry* const entry = find_strategy(stage.strategy.name);
+    const bool in_groups = stage.strategy.name == "grouping";
+    adds.push_back(entry != nullptr && !entry->rounds && !in_groups);
+  }
+  return adds;
+}
+
 // What the checkpoint has of workers, for those of this master.
 Result<void> deal_states(const MasterOptions& options, const JobNets& nets, RecordStore& store) {
   const MasterConfig& config = options.session;
@@ -72,7 +83,8 @@ Result<void> deal_states(const MasterOptions& options, const JobNets& nets, Reco
                               .stages = updates_of(config.stages),
                               .workers = terms.expected_workers,
                               .offset_shards = terms.offset_shards,
-                              .needs_all = terms.deterministic},
+                              .needs_all = terms.deterministic,
+                              .adds_residuals = adds_one_by_one(config.stages)},
                              store);
 }
 

@@ -217,7 +217,9 @@ Result<void> deal_states(const SavedStates& states, std::uint64_t seats, std::ui
       empty.push_back(seat);
       continue;
     }
-    const StateOfWorker mean = mean_of(std::move(share));
+    const std::size_t stage = share.front().head.stage();
+    const bool adds = stage < owner.adds_residuals.size() && owner.adds_residuals[stage];
+    const StateOfWorker mean = mean_of(std::move(share), adds);
     SPEEDO_TRY(put_state(store, seat_key(term, seat), mean));
     heads.push_back(mean.head);
   }

@@ -33,6 +33,9 @@ struct StateOwner {
   std::uint64_t workers = 1;   // among whom data are dealt that a state says no place in
   bool offset_shards = false;  // each has a place of its own in the data
   bool needs_all = false;      // one that is lost is an error
+  // By stage, whether contributions are added one by one: what several workers have left out is
+  // then contributed whole by fewer, not its mean. Empty: they are averaged.
+  std::vector<bool> adds_residuals = {};
 };
 // Whether it says that a state is damaged, another's or gone: it will not be there another time.
 bool is_state_lost(const Error& error);

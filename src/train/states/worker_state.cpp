@@ -184,7 +184,7 @@ bool are_alike(const record::WorkerState& a, const record::WorkerState& b) {
          UpdateRule::have_same_histories(a.solver_type(), b.solver_type());
 }
 
-StateOfWorker mean_of(std::vector<StateOfWorker> states) {
+StateOfWorker mean_of(std::vector<StateOfWorker> states, bool adds_residuals) {
   SPEEDO_ASSERT(!states.empty());
   StateOfWorker mean = std::move(states.front());
   if (states.size() == 1) return mean;
@@ -196,8 +196,9 @@ StateOfWorker mean_of(std::vector<StateOfWorker> states) {
     updates += states[k].head.updates_held();
   }
   const auto count = static_cast<double>(states.size());
+  const std::size_t means = sums.size() - (adds_residuals ? mean.residual().size() : 0);
   for (std::size_t i = 0; i < sums.size(); ++i) {
-    mean.values[i] = static_cast<float>(sums[i] / count);
+    mean.values[i] = static_cast<float>(i < means ? sums[i] / count : sums[i]);
   }
   mean.head.set_updates_held(updates / static_cast<std::int64_t>(states.size()));
   return mean;

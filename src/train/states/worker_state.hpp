@@ -76,9 +76,9 @@ Result<StateOfWorker> parse_state_file(std::string_view bytes, const std::string
 // Whether one can take the place of the other.
 bool are_alike(const record::WorkerState& a, const record::WorkerState& b);
 
-// The mean of states that are alike, number by number. One alone stays as it is.
-// Requires: at least one, and all alike.
-StateOfWorker mean_of(std::vector<StateOfWorker> states);
+// The mean of states that are alike, number by number; of residuals the sum, if they add up. One
+// alone stays as it is. Requires: at least one, and all alike.
+StateOfWorker mean_of(std::vector<StateOfWorker> states, bool adds_residuals);
 
 // Which of `states` lie at seat `seat` of `seats`: seat, seat + seats, ... An even deal; with as
 // many seats as states each has its own.
