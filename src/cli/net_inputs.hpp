@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,12 @@ Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOp
 
 // "TRAIN" or "TEST", in any case; empty means `otherwise`. Error: kUsage.
 Result<Phase> parse_phase(const std::string& text, Phase otherwise);
+
+// What is read is not replaced: kUsage if `target`, which is written for --output `output`, is one
+// of `inputs`. Empty ones are none.
+Result<void> check_target(const std::filesystem::path& target,
+                          const std::vector<std::filesystem::path>& inputs,
+                          const std::string& output);
 
 // The first axis of what the first layer reads: images per forward pass. 0 if the net reads
 // nothing.

@@ -254,6 +254,21 @@ TEST_CASE("export: what is exported is not replaced") {
   CHECK(net.place.read("snap_iter_4.caffemodel") == before);
 }
 
+TEST_CASE("import: what is imported, and the net that it is for, are not replaced") {
+  Trained net;
+  net.run(net.line("safetensors", "net.safetensors"));
+  for (const std::string name : {"net.prototxt", "net.safetensors"}) {
+    INFO(name);
+    const std::string before = net.place.read(name);
+    const Outcome outcome =
+        net.place.run({"speedo", "import", "--model", net.model, "--weights",
+                       net.place.file("net.safetensors"), "--output", net.place.file("./" + name)});
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.error_line().find("would replace") != std::string::npos);
+    CHECK(net.place.read(name) == before);
+  }
+}
+
 TEST_CASE("export: an Input layer without a shape takes the one that is given") {
   Context place;
   const std::string model = place.write("net.prototxt", R"(

@@ -12,7 +12,6 @@
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
-#include "base/whole_path.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/solver_file.hpp"
@@ -70,17 +69,6 @@ fs::path weights_target(const ExportFlags& flags) {
   return fs::path(flags.output).replace_extension(".caffemodel");
 }
 
-// What is read is not replaced: a net that is exported may have fewer layers.
-Result<void> check_target(const fs::path& target, const ExportFlags& flags) {
-  for (const fs::path& input : {flags.request.model, fs::path(flags.weights)}) {
-    if (input.empty() || whole_path(input) != whole_path(target)) continue;
-    return usage_error(fmt::format("--output {} would replace {}, which is exported: give it "
-                                   "another name",
-                                   flags.output, input.string()));
-  }
-  return {};
-}
-
 Result<void> check(const ExportFlags& flags) {
   const bool is_of_weights = flags.format == "safetensors" || flags.format == "h5";
   if (flags.request.model.empty() && !is_of_weights) {
@@ -93,9 +81,11 @@ Result<void> check(const ExportFlags& flags) {
   if (flags.format == "deploy" && fs::path(flags.output).extension() == ".caffemodel") {
     return usage_error("--output names the prototxt; the weights are written beside it");
   }
-  SPEEDO_TRY(check_target(flags.output, flags));
+  // A net that is exported may have fewer layers.
+  const std::vector<fs::path> inputs{flags.request.model, flags.weights};
+  SPEEDO_TRY(check_target(flags.output, inputs, flags.output));
   if (flags.format == "deploy" && !flags.weights.empty()) {
-    SPEEDO_TRY(check_target(weights_target(flags), flags));
+    SPEEDO_TRY(check_target(weights_target(flags), inputs, flags.output));
   }
   return {};
 }

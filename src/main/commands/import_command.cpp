@@ -132,6 +132,7 @@ Result<int> import_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const ImportFlags flags = import_flags(values);
+  SPEEDO_TRY(check_target(flags.output, {flags.request.model, flags.weights}, flags.output));
 
   set_up_console(false);
   SPEEDO_ASSIGN(const std::filesystem::path place, find_file(flags.weights, {}));
