@@ -37,6 +37,20 @@ TEST_CASE("Events are written as they are read: version, steps, times, tags, val
   CHECK((*file)->path().filename().string().starts_with("events.out.tfevents."));
 }
 
+TEST_CASE("A value of 0 is there, which readers tell from one that is not") {
+  const TempDir folder;
+  {
+    auto curves = Curves::create((folder / "c").string());
+    REQUIRE(curves);
+    (*curves)->add(1, {{"staleness", 0.0F}});
+  }
+  const auto events = events_in(folder / "c");
+  REQUIRE(events.size() == 2);
+  // The field as bytes: number 2, four bytes.
+  const std::string value = events[1].summary().value(0).SerializeAsString();
+  CHECK(value.ends_with(std::string("\x15\0\0\0\0", 5)));
+}
+
 TEST_CASE("Curves: each iteration once, nothing that is not finite, tests by net") {
   const TempDir folder;
   {
