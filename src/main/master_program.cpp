@@ -206,6 +206,7 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
   };
   hooks.on_training = [all](const TrainingId& training, bool is_new) {
     if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
+    if (!is_new) all.curves.go_on();
     return all.checkpoints.begin(training);
   };
   hooks.poll_stop = stop_requested;

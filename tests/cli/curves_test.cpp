@@ -51,6 +51,34 @@ TEST_CASE("A value of 0 is there, which readers tell from one that is not") {
   CHECK(value.ends_with(std::string("\x15\0\0\0\0", 5)));
 }
 
+TEST_CASE("A training that goes on says so first: what was overtaken is dropped by readers") {
+  const auto starts_of = [](auto add_first) {
+    const TempDir folder;
+    {
+      auto curves = Curves::create((folder / "c").string());
+      REQUIRE(curves);
+      (*curves)->go_on();
+      add_first(**curves);
+      (*curves)->add(202, {{"loss", 1.0F}});
+    }
+    std::vector<std::int64_t> steps;
+    const auto events = events_in(folder / "c");
+    for (const tensorboard::Event& event : events) {
+      if (event.session_log().status() == tensorboard::SessionLog::START) {
+        steps.push_back(event.step());
+      }
+    }
+    CHECK(events[1].has_session_log());
+    return steps;
+  };
+  using Steps = std::vector<std::int64_t>;
+  CHECK(starts_of([](Curves& curves) { curves.add(201, {{"loss", 2.0F}}); }) == Steps{201});
+  // A test before the first iteration is of the one that the training goes on from.
+  TestScores scores;
+  scores.scores = {{"accuracy", 0.5F, 0.0F}};
+  CHECK(starts_of([&](Curves& curves) { curves.add_tests(200, {scores}); }) == Steps{201});
+}
+
 TEST_CASE("Curves: each iteration once, nothing that is not finite, tests by net") {
   const TempDir folder;
   {

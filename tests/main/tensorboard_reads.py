@@ -13,7 +13,7 @@ import sys
 import venv
 
 SOLVER = """max_iter: 40 base_lr: 0.05 lr_policy: "fixed" random_seed: 3
-test_iter: 2 test_interval: 20 snapshot_prefix: "{folder}/snap"
+test_iter: 2 test_interval: 20 snapshot: 20 snapshot_prefix: "{folder}/snap"
 net_param { name: "noise"
   layer { name: "data" type: "DummyData" top: "data" top: "label"
           dummy_data_param { shape { dim: 8 dim: 12 } shape { dim: 8 }
@@ -32,9 +32,23 @@ events = EventAccumulator(sys.argv[1])
 events.Reload()
 for tag in events.Tags()["scalars"]:
     points = events.Scalars(tag)
-    print(tag, len(points), points[-1].step)
+    steps = [point.step for point in points]
+    print(tag, len(points), points[-1].step, steps == sorted(steps))
 """
-EXPECTED = {"train/loss": 40, "train/workers": 40, "test/accuracy": 2, "test/loss": 2}
+# Of --sync staleness is 0, which is a value, too.
+EXPECTED = {"train/loss": 40, "train/workers": 40, "train/staleness": 40, "test/accuracy": 2,
+            "test/loss": 2}
+
+
+def points(python, curves, expected):
+    """Reads a folder's curves; ends the test if points are missing or go backwards."""
+    read = subprocess.run([python, "-c", READ, curves], check=True, capture_output=True, text=True)
+    print(read.stdout, end="")
+    found = {line.split()[0]: line.split()[1:] for line in read.stdout.splitlines()}
+    for tag, count in expected.items():
+        number, _, in_order = found.get(tag, ["0", "", ""])
+        if int(number) != count or in_order != "True":
+            sys.exit(f"{tag}: {number} points, in order: {in_order}; expected {count}")
 
 
 def main():
@@ -54,12 +68,14 @@ def main():
     solver.write_text(SOLVER.replace("{folder}", str(options.scratch)))
     subprocess.run([f"{options.bin}/speedo", "run", "--solver", solver, "--workers", "2", "--sync",
                     "--tensorboard", curves], check=True, capture_output=True)
-    read = subprocess.run([python, "-c", READ, curves], check=True, capture_output=True, text=True)
-    found = {line.split()[0]: int(line.split()[1]) for line in read.stdout.splitlines()}
-    print(read.stdout, end="")
-    for tag, count in EXPECTED.items():
-        if found.get(tag) != count:
-            sys.exit(f"{tag}: {found.get(tag)} points, expected {count}")
+    points(python, curves, EXPECTED)
+    # On from iteration 20, after 40 were there: 21 to 40 are the second training's.
+    shutil.rmtree(curves)
+    line = [f"{options.bin}/speedo", "train", "--solver", solver, "--tensorboard", curves]
+    subprocess.run(line, check=True, capture_output=True)
+    subprocess.run([*line, "--snapshot", options.scratch / "snap_iter_20.solverstate"], check=True,
+                   capture_output=True)
+    points(python, curves, {"train/loss": 40})
 
 
 if __name__ == "__main__":

@@ -92,6 +92,14 @@ Result<void> EventFile::add(std::int64_t step, double seconds,
   return write(event.SerializeAsString());
 }
 
+Result<void> EventFile::add_start(std::int64_t step, double seconds) {
+  tensorboard::Event event;
+  event.set_wall_time(seconds);
+  event.set_step(step);
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  return write(event.SerializeAsString());
+}
+
 Result<void> EventFile::flush() {
   if (stream_.flush()) return {};
   return Error{ErrorCode::kCannotWrite,

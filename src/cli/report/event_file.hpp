@@ -27,6 +27,9 @@ class EventFile {
   // One point of each curve, at `seconds` since 1970. Error: kCannotWrite; what is in the file
   // stays readable.
   Result<void> add(std::int64_t step, double seconds, const std::vector<Scalar>& scalars);
+  // Says that a training goes on with `step`: readers drop what they have of it and of later ones,
+  // also from older files of the folder. Error: as above.
+  Result<void> add_start(std::int64_t step, double seconds);
   // What was added is readable by others. Error: kCannotWrite.
   Result<void> flush();
 

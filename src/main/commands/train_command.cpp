@@ -247,6 +247,7 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
   drawing.file.begin(static_cast<std::uint64_t>(solver.iteration()));
+  if (solver.iteration() > 0) drawing.curves.go_on();
   SPEEDO_TRY(solver.solve());
   if (checkpoints.look_at_tests(solver)) drawing.add_tests(solver);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);
