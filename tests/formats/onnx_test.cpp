@@ -160,6 +160,22 @@ TEST_CASE("layers that share weights share the array; a step of an LSTM is a gra
   CHECK(node_of(lstm, "Scan").output_size() == 3);
 }
 
+TEST_CASE("layers of one name have arrays of their own") {
+  const onnx::ModelProto model = model_of(std::string(kInput) + R"(
+    layer { name: 'pool' type: 'Pooling' bottom: 'data' top: 'a'
+            pooling_param { pool: AVE kernel_size: 3 stride: 2 } }
+    layer { name: 'pool' type: 'Pooling' bottom: 'data' top: 'b'
+            pooling_param { pool: AVE kernel_size: 4 stride: 3 pad: 2 } })");
+  check_order(model.graph(), {});
+  std::set<std::string> factors;
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    if (node.op_type() == "Mul") factors.insert(node.input(1));
+  }
+  REQUIRE(factors.size() == 2);
+  CHECK(floats(initializer(model, *factors.begin())) !=
+        floats(initializer(model, *factors.rbegin())));
+}
+
 TEST_CASE("outputs have their blobs' names, also those that no node makes by itself") {
   const onnx::ModelProto model = model_of(R"(
     layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }

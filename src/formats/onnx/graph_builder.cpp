@@ -135,9 +135,14 @@ std::string GraphBuilder::array(const std::string& key, const Ints& dims,
                                 std::span<const float> values) {
   const auto known = arrays_.find(key);
   if (known != arrays_.end()) return known->second;
-  const std::string name = free_name(key);
+  return arrays_[key] = new_array(key, dims, values);
+}
+
+std::string GraphBuilder::new_array(const std::string& wanted, const Ints& dims,
+                                    std::span<const float> values) {
+  const std::string name = free_name(wanted);
   put_data<float>(values, add_initializer(name, dims, TensorProto::FLOAT));
-  return arrays_[key] = name;
+  return name;
 }
 
 }  // namespace speedo::onnx_export

@@ -60,6 +60,8 @@ class GraphBuilder {
   std::string constants(const Ints& values);
   // An array of floats, there once for each `key`, under a name like it.
   std::string array(const std::string& key, const Ints& dims, std::span<const float> values);
+  // One that nobody else asks for, under a name like `wanted`.
+  std::string new_array(const std::string& wanted, const Ints& dims, std::span<const float> values);
   bool has_array(const std::string& key) const { return arrays_.count(key) != 0; }
 
  private:

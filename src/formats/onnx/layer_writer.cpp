@@ -59,7 +59,9 @@ std::string LayerWriter::weight(int index, const Ints& dims) {
 
 std::string LayerWriter::array(const std::string& name, const Ints& dims,
                                std::span<const float> values) {
-  return graph_.array(message().name() + "/" + name, dims, values);
+  const auto known = arrays_.find(name);
+  if (known != arrays_.end()) return known->second;
+  return arrays_[name] = graph_.new_array(message().name() + "/" + name, dims, values);
 }
 
 std::string LayerWriter::times(const std::string& x, float factor) {

@@ -35,7 +35,7 @@ class LayerWriter {
   std::string weight(int index, const Ints& dims = {});
   const Shape& weight_shape(int index) const;
   std::vector<float> weight_values(int index) const;
-  // An array of the layer's own.
+  // An array of the layer's own, there once for each `name`. Others may have the layer's name.
   std::string array(const std::string& name, const Ints& dims, std::span<const float> values);
 
   std::string add(const char* op, Names inputs, Attributes attributes = {}) {
@@ -62,6 +62,7 @@ class LayerWriter {
   const Net& net_;
   const Net::LayerView& view_;
   Names bottoms_, tops_;
+  std::map<std::string, std::string> arrays_;  // the layer's own, by name
   GraphBuilder& graph_;
 };
 
