@@ -160,6 +160,10 @@ TEST_CASE("layers that share weights share the array; a step of an LSTM is a gra
   CHECK(node_of(lstm, "Scan").output_size() == 3);
 }
 
+std::vector<std::int64_t> dims_of(const onnx::TensorProto& tensor) {
+  return {tensor.dims().begin(), tensor.dims().end()};
+}
+
 TEST_CASE("layers of one name have arrays of their own") {
   const onnx::ModelProto model = model_of(std::string(kInput) + R"(
     layer { name: 'pool' type: 'Pooling' bottom: 'data' top: 'a'
@@ -174,6 +178,24 @@ TEST_CASE("layers of one name have arrays of their own") {
   REQUIRE(factors.size() == 2);
   CHECK(floats(initializer(model, *factors.begin())) !=
         floats(initializer(model, *factors.rbegin())));
+}
+
+TEST_CASE("a parameter that layers share in several shapes is an array in each") {
+  const onnx::ModelProto model = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' top: 'y'
+            input_param { shape { dim: 2 dim: 6 dim: 3 dim: 3 } shape { dim: 2 dim: 6 } } }
+    layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'conv'
+            param { name: 'w' share_mode: PERMISSIVE }
+            convolution_param { num_output: 4 kernel_size: 1 bias_term: false
+                                weight_filler { type: 'xavier' } } }
+    layer { name: 'ip' type: 'InnerProduct' bottom: 'y' top: 'ip'
+            param { name: 'w' share_mode: PERMISSIVE }
+            inner_product_param { num_output: 4 bias_term: false } })");
+  const onnx::TensorProto& kernels = initializer(model, node_of(model, "Conv").input(1));
+  CHECK(dims_of(kernels) == std::vector<std::int64_t>{4, 6, 1, 1});
+  const onnx::TensorProto& matrix = initializer(model, node_of(model, "Gemm").input(1));
+  CHECK(dims_of(matrix) == std::vector<std::int64_t>{4, 6});
+  CHECK(floats(matrix) == floats(kernels));
 }
 
 TEST_CASE("outputs have their blobs' names, also those that no node makes by itself") {

@@ -51,8 +51,9 @@ std::vector<float> LayerWriter::weight_values(int index) const {
 std::string LayerWriter::weight(int index, const Ints& dims) {
   const Ints& wanted = dims.empty() ? weight_shape(index).dims() : dims;
   const std::size_t slot = view_.slots[static_cast<std::size_t>(index)];
-  std::string key = name_of(net_, net_.layout().slots()[slot]);
-  if (wanted != weight_shape(index).dims()) key += fmt::format(" {}", fmt::join(wanted, " "));
+  const ParameterSlot& owned = net_.layout().slots()[slot];
+  std::string key = name_of(net_, owned);
+  if (wanted != owned.shape.dims()) key += fmt::format(" {}", fmt::join(wanted, " "));
   if (graph_.has_array(key)) return graph_.array(key, wanted, {});
   return graph_.array(key, wanted, weight_values(index));
 }
