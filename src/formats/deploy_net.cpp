@@ -79,7 +79,8 @@ bool has_activation(const caffe::NetParameter& net, const std::string& type,
   });
 }
 
-// The loss as a layer of the type of its activation, under a name that the net has not.
+// The loss as a layer of the type of its activation, under a name that the net has not. Its top is
+// the loss' second one, if there is one: the activation's values.
 caffe::LayerParameter as_activation(const caffe::LayerParameter& loss, const std::string& type,
                                     Names& taken) {
   caffe::LayerParameter layer;
@@ -89,7 +90,7 @@ caffe::LayerParameter as_activation(const caffe::LayerParameter& loss, const std
   layer.set_name(name);
   layer.set_type(type);
   layer.add_bottom(loss.bottom(0));
-  layer.add_top(name);
+  layer.add_top(loss.top_size() > 1 ? loss.top(1) : name);
   if (type == "Softmax" && axis_of(loss) != 1) {
     layer.mutable_softmax_param()->set_axis(axis_of(loss));
   }
@@ -163,16 +164,36 @@ class Origins {
   Names given_, learned_;
 };
 
+// The tops of layers that go, and of those that reckon with them: they go, too.
+class Gone {
+ public:
+  bool reads_one(const caffe::LayerParameter& layer) const {
+    return std::any_of(layer.bottom().begin(), layer.bottom().end(),
+                       [&](const std::string& bottom) { return tops_.contains(bottom); });
+  }
+  // `stays`: what the deployed net has instead of `layer`.
+  void add(const caffe::LayerParameter& layer, const caffe::LayerParameter& stays) {
+    tops_.insert(layer.top().begin(), layer.top().end());
+    for (const std::string& top : stays.top()) tops_.erase(top);
+  }
+
+ private:
+  Names tops_;
+};
+
 std::vector<Step> steps_of(const caffe::NetParameter& net) {
   std::vector<Step> steps;
   Names taken = names_in(net);
   Origins origins;
+  Gone gone;
   for (const caffe::LayerParameter& layer : net.layer()) {
     const std::string activation = activation_of(layer.type());
-    if (!goes(layer.type())) {
+    if (gone.reads_one(layer)) {
+      steps.push_back({.layer = {}, .read = bottoms_of(layer), .stays = false});
+    } else if (!goes(layer.type())) {
       steps.push_back({plain(layer), bottoms_of(layer)});
     } else if (!activation.empty() && layer.bottom_size() > 0 &&
-               !has_activation(net, activation, layer)) {
+               (layer.top_size() > 1 || !has_activation(net, activation, layer))) {
       steps.push_back({as_activation(layer, activation, taken), bottoms_of(layer)});
     } else {
       steps.push_back({.layer = {},
@@ -180,6 +201,7 @@ std::vector<Step> steps_of(const caffe::NetParameter& net) {
                        .needed = origins.wanted_of(layer),
                        .stays = false});
     }
+    gone.add(layer, steps.back().layer);
     origins.add(layer);
   }
   return steps;

@@ -147,6 +147,35 @@ TEST_CASE("probabilities that the net has are not computed twice, others have na
   CHECK(net.layer(0).input_param().shape(1).dim(0) == 7);
 }
 
+TEST_CASE("probabilities that a loss hands on are there under its top's name") {
+  const std::string text = R"(
+    layer { name: "data" type: "Data" top: "data" top: "label" }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss"
+            top: "probs" }
+    layer { name: "best" type: "ArgMax" bottom: "probs" top: "best" })";
+  const caffe::NetParameter net = deployed(text, {.shapes = {{"data", {2, 2}}}});
+  CHECK(layers_of(net) ==
+        Layers{"data:Input", "ip:InnerProduct", "prob:Softmax", "best:ArgMax"});
+  CHECK(net.layer(2).top(0) == "probs");
+  CHECK(layers_of(deployed(text, {.outputs = {"probs"}, .shapes = {{"data", {2, 2}}}})) ==
+        Layers{"data:Input", "ip:InnerProduct", "prob:Softmax"});
+}
+
+TEST_CASE("layers that reckon with losses go with them") {
+  const caffe::NetParameter net = deployed(R"(
+    layer { name: "data" type: "Data" top: "data" top: "label" }
+    layer { name: "a" type: "InnerProduct" bottom: "data" top: "a" }
+    layer { name: "b" type: "InnerProduct" bottom: "data" top: "b" }
+    layer { name: "one" type: "SoftmaxWithLoss" bottom: "a" bottom: "label" top: "one" }
+    layer { name: "two" type: "HingeLoss" bottom: "b" bottom: "label" top: "two" }
+    layer { name: "sum" type: "Eltwise" bottom: "one" bottom: "two" top: "sum" }
+    layer { name: "half" type: "Power" bottom: "sum" top: "sum" loss_weight: 1 })",
+                                           {.shapes = {{"data", {2, 2}}}});
+  CHECK(layers_of(net) ==
+        Layers{"data:Input", "a:InnerProduct", "b:InnerProduct", "prob:Softmax"});
+}
+
 TEST_CASE("what the outputs that are asked for do not need is left out") {
   const std::string text = R"(
     layer { name: "data" type: "Data" top: "data" top: "label" }
