@@ -58,7 +58,10 @@ Result<Shapes> given_shapes(const std::string& text, const std::vector<DeployInp
                                       [&](const DeployInput& input) { return input.blob == blob; });
     if (!is_input) return usage_error(fmt::format("--shape: the net has no input '{}'", blob));
     const std::string dims = equals == std::string::npos ? part : part.substr(equals + 1);
-    SPEEDO_ASSIGN(shapes[blob], parse_shape(dims));
+    SPEEDO_ASSIGN(const Shape shape, parse_shape(dims));
+    if (!shapes.emplace(blob, shape).second) {
+      return usage_error(fmt::format("--shape: the input '{}' has two shapes: give one", blob));
+    }
   }
   return shapes;
 }

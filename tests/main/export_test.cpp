@@ -230,6 +230,12 @@ TEST_CASE("export: flags that contradict, and nets that cannot be said") {
   line.back() = "nothing=3,12";
   CHECK(net.place.run(line).error_line().find("the net has no input 'nothing'") !=
         std::string::npos);
+  for (const char* twice : {"data=3,12;data=5,12", "3,12;data=5,12"}) {
+    line.back() = twice;
+    const Outcome refused = net.place.run(line);
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.error_line().find("input 'data' has two shapes") != std::string::npos);
+  }
   line.back() = "5,12";
   CHECK(net.place.run(line).exit_code == 0);
   CHECK(fs::file_size(net.place.file("a.onnx")) > 1000);
