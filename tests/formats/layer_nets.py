@@ -176,8 +176,47 @@ def elements():
                      for shape in [(2, 3, 4, 5), (3, 4)]]
 
 
+def sharing():
+    """Layers in place on tops that are their bottom's memory, which something else reads, too."""
+    product = 'layer {{ name: "{0}" type: "InnerProduct" bottom: "{1}" top: "{0}" inner_product_param {{ num_output: 8 }} }}\n'
+    alias = 'layer {{ name: "f" type: "{0}" bottom: "c" top: "f" {1} }}\n'
+    for first, kind, options, act in [
+            (product, "Reshape", "reshape_param { shape { dim: 4 dim: -1 } }", "Sigmoid"),
+            (product, "Concat", "", "TanH"), (product, "Slice", "", "TanH"),
+            (CONV, "Flatten", "", "Sigmoid"), (CONV, "Concat", "", "ReLU")]:
+        shape = (2, 12) if first is product else (2, 3, 6, 7)
+        yield ('name: "sharing"\n' + input_layer([shape]) +
+               first.format("c", "in0", "num_output: 5 kernel_size: 3") +
+               alias.format(kind, options) + IN_PLACE.format("act", act, "f", "") +
+               product.format("p", "c"))
+    yield ('name: "split"\n' + input_layer([(2, 3, 4)]) +
+           'layer { name: "cut" type: "Split" bottom: "in0" top: "a" top: "c" }\n' +
+           alias.format("Flatten", "") + IN_PLACE.format("act", "ReLU", "f", "") +
+           product.format("p", "a"))
+
+
+def names():
+    """Layers of one name, and a parameter of two shapes."""
+    for kind, first, second in [
+            ("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 }",
+             "pooling_param { pool: AVE kernel_size: 4 stride: 3 pad: 2 }"),
+            ("Im2col", "convolution_param { kernel_size: 3 }",
+             "convolution_param { kernel_size: 2 }")]:
+        yield 'name: "names"\n' + input_layer([(2, 3, 8, 8)] * 2) + "".join(
+            f'layer {{ name: "it" type: "{kind}" bottom: "in{i}" top: "out{i}" {options} }}\n'
+            for i, options in enumerate([first, second]))
+    shared = 'param { name: "w" share_mode: PERMISSIVE }'
+    yield ('name: "shapes"\n' + input_layer([(2, 6, 3, 3), (2, 6)]) +
+           f'layer {{ name: "conv" type: "Convolution" bottom: "in0" top: "conv" {shared} '
+           'convolution_param { num_output: 4 kernel_size: 1 } }\n'
+           f'layer {{ name: "ip" type: "InnerProduct" bottom: "in1" top: "ip" {shared} '
+           'inner_product_param { num_output: 4 } }\n')
+
+
 def layers():
     found = {
+        "sharing": list(sharing()),
+        "names": list(names()),
         "Pooling": list(poolings()),
         "Convolution": list(convolutions("Convolution")),
         "Deconvolution": list(convolutions("Deconvolution")),

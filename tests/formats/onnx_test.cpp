@@ -235,6 +235,68 @@ TEST_CASE("outputs may be blobs that layers read, each once") {
   CHECK(model.graph().output(1).name() == "b");
 }
 
+const onnx::NodeProto& maker_of(const onnx::ModelProto& model, const std::string& value) {
+  for (const onnx::NodeProto& node : model.graph().node()) {
+    for (const std::string& output : node.output()) {
+      if (output == value) return node;
+    }
+  }
+  FAIL("nothing makes " << value);
+  return model.graph().node(0);
+}
+
+TEST_CASE("a layer in place changes what shares its memory for those that read it later") {
+  const std::string text = R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 12 } } }
+    layer { name: 'c' type: 'InnerProduct' bottom: 'x' top: 'c'
+            inner_product_param { num_output: 8 bias_term: false } }
+    layer { name: 'f' type: 'Reshape' bottom: 'c' top: 'f'
+            reshape_param { shape { dim: 4 dim: 4 } } }
+    layer { name: 'act' type: 'Sigmoid' bottom: 'f' top: 'f' }
+    layer { name: 'p' type: 'Softmax' bottom: 'c' top: 'p' })";
+  const onnx::ModelProto model = model_of(text);
+  check_order(model.graph(), {});
+  const onnx::NodeProto& back = maker_of(model, node_of(model, "Softmax").input(0));
+  CHECK(back.op_type() == "Reshape");
+  CHECK(maker_of(model, back.input(0)).op_type() == "Sigmoid");
+
+  const onnx::ModelProto asked = model_of(text, {"c", "f", "p"});
+  check_order(asked.graph(), {});
+  CHECK(asked.graph().output(0).name() == "c");
+  CHECK(maker_of(asked, "c").op_type() == "Reshape");
+  CHECK(maker_of(asked, "f").op_type() == "Sigmoid");
+
+  // Of one shape, and of an input, whose name is taken.
+  const onnx::ModelProto input = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 12 } } }
+    layer { name: 'cut' type: 'Slice' bottom: 'x' top: 'y' }
+    layer { name: 'act' type: 'TanH' bottom: 'y' top: 'y' }
+    layer { name: 'p' type: 'Softmax' bottom: 'x' top: 'p' })",
+                                          {"x", "y", "p"});
+  check_order(input.graph(), {});
+  CHECK(maker_of(input, node_of(input, "Softmax").input(0)).op_type() == "Tanh");
+  CHECK(input.graph().output(0).name() == "x@output");
+  CHECK(maker_of(input, maker_of(input, "x@output").input(0)).op_type() == "Tanh");
+}
+
+TEST_CASE("an output that a layer in place leaves as it is has its blob's name") {
+  const onnx::ModelProto model = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
+    layer { name: 'a' type: 'TanH' bottom: 'x' top: 'a' }
+    layer { name: 'drop' type: 'Dropout' bottom: 'a' top: 'a' })");
+  check_order(model.graph(), {});
+  CHECK(model.graph().output(0).name() == "a");
+}
+
+TEST_CASE("an output that is asked for twice is there once") {
+  const onnx::ModelProto model = model_of(R"(
+    layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
+    layer { name: 'a' type: 'TanH' bottom: 'x' top: 'a' })",
+                                          {"a", "x", "a", "x"});
+  check_order(model.graph(), {});
+  CHECK(model.graph().output_size() == 2);
+}
+
 TEST_CASE("what ONNX cannot say is an error that names the layer") {
   const Error filter = onnx_error(R"(
     layer { name: 'in' type: 'Input' top: 'x' top: 's'

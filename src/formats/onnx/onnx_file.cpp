@@ -1,7 +1,9 @@
 #include "formats/onnx/onnx_file.hpp"
 
+#include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -28,21 +30,29 @@ WriteLayer find_writer(const std::string& type) {
   return nullptr;
 }
 
-// Goes over a net's layers, with the value that each blob is at that point.
+struct Sharer {
+  const Tensor* tensor;
+  std::string blob;
+};
+using Sharers = std::vector<Sharer>;
+
+// Goes over a net's layers, with the value that each blob is at that point. Blobs are known by
+// their tensors: a layer may read a copy of what has its bottom's name.
 class NetWriter {
  public:
   NetWriter(const Net& net, ::onnx::GraphProto& graph) : net_(net), graph_(graph), builder_(graph) {
     for (const std::string& blob : net.blob_names()) builder_.reserve(blob);
-    for (std::size_t i = 0; i < net.layers().size(); ++i) {
-      for (const std::string& top : net.layers()[i].top_names) last_writer_[top] = i;
-    }
+    for (std::size_t i = 0; i < net.layers().size(); ++i) note_tops(i);
   }
 
   Result<void> write(const Names& outputs) {
     graph_.set_name(net_.name().empty() ? "net" : net_.name());
     for (std::size_t i = 0; i < net_.layers().size(); ++i) {
       const Net::LayerView& view = net_.layers()[i];
-      if (view.is_reorder) continue;
+      if (view.is_reorder) {
+        copy_values(view);
+        continue;
+      }
       SPEEDO_TRY(check_shapes(view));
       builder_.begin_layer(view.layer->name());
       if (view.layer->type() == "Input") {
@@ -56,6 +66,26 @@ class NetWriter {
   }
 
  private:
+  void note_tops(std::size_t layer) {
+    const Net::LayerView& view = net_.layers()[layer];
+    for (std::size_t i = 0; i < view.tops.size(); ++i) {
+      Sharers& sharers = sharers_[view.tops[i]->data_identity()];
+      const auto is_top = [&](const auto& sharer) { return sharer.tensor == view.tops[i]; };
+      last_writer_[view.top_names[i]] = layer;
+      if (std::none_of(sharers.begin(), sharers.end(), is_top)) {
+        sharers.push_back({view.tops[i], view.top_names[i]});
+      } else {
+        for (const auto& [tensor, blob] : sharers) last_writer_[blob] = layer;
+      }
+    }
+  }
+
+  void copy_values(const Net::LayerView& view) {
+    for (std::size_t i = 0; i < view.tops.size(); ++i) {
+      values_[view.tops[i]] = values_.at(view.bottoms[i]);
+    }
+  }
+
   static Result<void> check_shapes(const Net::LayerView& view) {
     for (std::size_t i = 0; i < view.tops.size(); ++i) {
       if (view.tops[i]->count() > 0) continue;
@@ -70,7 +100,7 @@ class NetWriter {
     for (std::size_t i = 0; i < view.tops.size(); ++i) {
       const std::string& blob = view.top_names[i];
       declare(blob, view.tops[i]->shape().dims(), *graph_.add_input());
-      values_[blob] = blob;
+      values_[view.tops[i]] = blob;
       inputs_.insert(blob);
     }
   }
@@ -78,15 +108,31 @@ class NetWriter {
   Result<void> write_layer(std::size_t index) {
     const Net::LayerView& view = net_.layers()[index];
     Names bottoms;
-    for (const std::string& blob : view.bottom_names) bottoms.push_back(values_.at(blob));
+    for (const Tensor* bottom : view.bottoms) bottoms.push_back(values_.at(bottom));
     LayerWriter layer(net_, view, std::move(bottoms), builder_);
     const WriteLayer writer = find_writer(view.layer->type());
     if (writer == nullptr) return layer.unsupported("there is no form of this type");
     SPEEDO_TRY(writer(layer));
     for (std::size_t i = 0; i < view.tops.size(); ++i) {
-      values_[view.top_names[i]] = named(layer.tops()[i], index, view.top_names[i]);
+      const std::string value = named(layer.tops()[i], index, view.top_names[i]);
+      const auto [place, is_new] = values_.try_emplace(view.tops[i], value);
+      if (is_new || place->second == value) continue;
+      place->second = value;
+      change_sharers(*view.tops[i], value, index);
     }
     return {};
+  }
+
+  // Of what has the memory of a tensor that a layer has overwritten.
+  void change_sharers(const Tensor& changed, const std::string& value, std::size_t layer) {
+    for (const auto& [tensor, blob] : sharers_.at(changed.data_identity())) {
+      const auto place = values_.find(tensor);
+      if (tensor == &changed || place == values_.end()) continue;
+      place->second = value;
+      if (tensor->shape() == changed.shape()) continue;
+      const Names inputs{value, builder_.constants(tensor->shape().dims())};
+      place->second = named(builder_.add({"Reshape", inputs}), layer, blob);
+    }
   }
 
   // A value that the layer made gets its blob's name; one that was there keeps its own.
@@ -100,16 +146,17 @@ class NetWriter {
 
   void declare_outputs(const Names& outputs) {
     builder_.begin_layer("outputs");
+    std::set<std::string> declared;
     for (const std::string& blob : outputs) {
-      std::string value = values_.at(blob);
-      // Not made by a node under its own name: another blob's value, an input or a constant.
-      if (value != blob && value.rfind(blob + "@", 0) != 0) {
+      if (!declared.insert(blob).second) continue;
+      std::string value = values_.at(net_.blob(blob));
+      const bool is_taken = inputs_.count(blob) != 0;
+      // Not made by a node under a name of its own: another blob's value, an input or a constant;
+      // or made by a layer before those in place that change nothing.
+      const bool is_own = is_taken ? value.rfind(blob + "@", 0) == 0 : value == blob;
+      if (!is_own) {
         const std::string copy = builder_.add({"Identity", {value}});
-        value = blob;
-        builder_.rename(copy, blob);
-      } else if (inputs_.count(value) != 0) {
-        const std::string copy = builder_.add({"Identity", {value}});
-        const std::string name = builder_.free_name(blob + "@output");
+        const std::string name = is_taken ? builder_.free_name(blob + "@output") : blob;
         value = builder_.rename(copy, name) ? name : copy;
       }
       declare(value, net_.blob(blob)->shape().dims(), *graph_.add_output());
@@ -120,7 +167,8 @@ class NetWriter {
   ::onnx::GraphProto& graph_;
   GraphBuilder builder_;
   std::map<std::string, std::size_t> last_writer_;  // of each blob: a layer's place
-  std::map<std::string, std::string> values_;       // of blobs
+  std::map<const void*, Sharers> sharers_;          // by memory, in the net's order
+  std::map<const Tensor*, std::string> values_;
   std::set<std::string> inputs_;
 };
 
