@@ -110,8 +110,13 @@ Result<RedisCredentials> redis_credentials(const std::string& password_file,
                                            const ProcessSecrets& secrets) {
   const RedisCredentials& environment = secrets.environment;
   const RedisCredentials& address = secrets.address;
+  if (!address.user.empty() && !environment.user.empty() && address.user != environment.user) {
+    return usage_error("--redis names the user '" + address.user + "', and " + kUsernameVariable +
+                       " says '" + environment.user +
+                       "', whose password may be the one that is given: leave one of them out");
+  }
   RedisCredentials credentials;
-  credentials.user = environment.user.empty() ? address.user : environment.user;
+  credentials.user = address.user.empty() ? environment.user : address.user;
   if (!address.password.empty()) {
     SPEEDO_WARN(
         "--redis had a password in it, which other users could see until it was taken out: "

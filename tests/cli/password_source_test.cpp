@@ -113,11 +113,26 @@ TEST_CASE("A file's password comes before the environment's, and that before the
   secrets.environment.password = Secret("of environment");
   CHECK(redis_credentials("", secrets)->password.reveal() == "of environment");
   CHECK(redis_credentials("", secrets)->user == "address");
-  secrets.environment.user = "environment";
-  CHECK(redis_credentials("", secrets)->user == "environment");
   CHECK(redis_credentials(file.path(), secrets)->password.reveal() == "of file");
-  CHECK(redis_credentials(file.path(), secrets)->user == "environment");
+  CHECK(redis_credentials(file.path(), secrets)->user == "address");
   CHECK_FALSE(redis_credentials(file.folder() / "none", secrets));
+}
+
+TEST_CASE("The address and the environment may name a user each only if it is the same") {
+  const PasswordFile file("of file\n");
+  ProcessSecrets secrets;
+  secrets.environment.user = "ann";
+  CHECK(redis_credentials("", secrets)->user == "ann");
+  secrets.address.user = "ann";
+  CHECK(redis_credentials("", secrets)->user == "ann");
+  secrets.address.user = "bob";
+  for (const std::string& path : {std::string(), file.path().string()}) {
+    const auto refused = redis_credentials(path, secrets);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kUsage);
+    CHECK(refused.error().message.find("'bob'") != std::string::npos);
+    CHECK(refused.error().message.find("SPEEDO_REDIS_USERNAME says 'ann'") != std::string::npos);
+  }
 }
 
 TEST_CASE("A password's file is read again; a pipe, and what is in no file, is not") {
