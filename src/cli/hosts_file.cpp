@@ -13,6 +13,7 @@
 
 #include <speedo/base/file.hpp>
 
+#include "base/byte_order_mark.hpp"
 #include "base/parse_number.hpp"
 #include "cli/arguments.hpp"
 #include "cli/exit_code.hpp"
@@ -36,7 +37,8 @@ const std::map<std::string, std::string>& other_names() {
 // What is wrong with a line; nothing if it is right.
 using Fault = std::optional<std::string>;
 
-// "user@host:port", "user@[::1]:port". A name that begins with a dash would be an option of ssh.
+// "user@host:port", "user@[::1]:port". A name that begins with a dash would be an option of ssh,
+// one with a slash the log of another folder.
 Fault read_name(const std::string& word, Host& host) {
   std::string name = word;
   const std::size_t bracket = name.rfind(']');
@@ -52,7 +54,7 @@ Fault read_name(const std::string& word, Host& host) {
   }
   std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
   const bool is_name = !name.empty() && name.front() != '-' &&
-                       name.find_first_of("='\"$`;&|<>()\\ ") == std::string::npos &&
+                       name.find_first_of("='\"$`;&|<>()\\/ ") == std::string::npos &&
                        name.back() != '@' && name.front() != '@';
   if (!is_name) return "'" + word + "' is no host: a line begins with [user@]host[:port]";
   host.name = name;
@@ -131,7 +133,7 @@ Result<std::vector<Host>> read_hosts_file(const std::string& path) {
   }
   std::vector<Host> hosts;
   std::map<std::pair<std::string, std::uint16_t>, int> lines;  // of each host
-  std::istringstream stream(*content);
+  std::istringstream stream{std::string(without_byte_order_mark(*content))};
   int number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;

@@ -42,6 +42,12 @@ TEST_CASE("Each line of a hosts file is a host with its settings") {
                       {.name = "::1"}});
 }
 
+TEST_CASE("A hosts file may begin with the mark of a Windows editor") {
+  const auto hosts = read("\xEF\xBB\xBFnode1\nnode2\n");
+  REQUIRE(hosts);
+  CHECK(*hosts == std::vector<Host>{{.name = "node1"}, {.name = "node2"}});
+}
+
 TEST_CASE("What is wrong in a hosts file is named with its line, and what would be right") {
   CHECK(error_of("a\nb slot=2\n").find(":2: unknown setting 'slot', did you mean slots?") !=
         std::string::npos);
@@ -58,7 +64,8 @@ TEST_CASE("What is wrong in a hosts file is named with its line, and what would 
         std::string::npos);
   CHECK(error_of("# nobody\n").find("holds no host") != std::string::npos);
   // Words that ssh would take for its options, or a shell for its own.
-  for (const char* word : {"-oProxyCommand=x", "a;b", "$(x)", "@b", "a@", "workers=2"}) {
+  for (const char* word : {"-oProxyCommand=x", "a;b", "$(x)", "@b", "a@", "workers=2", "../a",
+                           "a/b"}) {
     INFO(word);
     CHECK(error_of(word).find(":1: ") != std::string::npos);
   }
