@@ -63,7 +63,7 @@ job() {
 
 # ends_with CODE LAST FLAG...: workers end with LAST each, and so the job with CODE. Nothing is left running then.
 ends_with() {
-  echo "printenv SPEEDO_REDIS_PASSWORD; exit $2" | stub speedo-worker
+  printf '%s\n' "cat \"\$(sed 's/.*--redis-password-file=\([^ ]*\).*/\1/' <<<\"\$*\")\"; exit $2" | stub speedo-worker
   job --sync "${@:3}"
   [ "$code" = "$1" ] || fail "the job ended with $code, not $1"
   grep -q "all workers have ended (srun: exit code $2; see worker-N.log)" "$work/job.out" || fail "nothing is said"
@@ -78,7 +78,11 @@ passwords_count() {
     ends_with 65 65
     unset "${export_of_user%%=*}"
   done
-  (umask 077 && echo "$own" >"$work/password")
+  (umask 077 && echo "$own" | tee "$work/password" >"$work/other")
+  echo 'redis_password_file = "other"' >"$work/speedo.toml"
+  ends_with 65 65
+  [ "$(<"$work/worker-0.log")" != "$own" ] || fail "workers have the password of another Redis"
+  rm "$work/speedo.toml"
   ends_with 65 65 --redis-password-file password
   [ "$(<"$work/worker-0.log")" = "$own" ] || fail "workers have another password than the file's"
   echo >"$work/password"
@@ -104,9 +108,16 @@ gives() {
 }
 
 flags_of_the_user_count() {
-  local here="--host 127.0.0.1 --bind 127.0.0.1" token="--token-file ANY" redis="--redis 127.0.0.1:ANY"
+  local here="--host 127.0.0.1 --bind 127.0.0.1" token="--token-file ANY" redis="--redis 127.0.0.1:ANY --redis-password-file ANY"
   echo "echo \"\$@\" >'$work/flags'; exit 3" | stub speedo-master
   gives -- --workers 2 "$here" "$token" "$redis"
+  echo 'iface = "lo"' >"$work/speedo.toml"
+  gives -- --workers 2 "$token" "$redis"
+  rm "$work/speedo.toml"
+  SPEEDO_IFACE=lo gives -- --workers 2 "$token" "$redis"
+  SPEEDO_TLS_CERT=ours gives -- --workers 2 "$here" "$redis"
+  SPEEDO_TLS_CERT=ours gives --tls-cert own -- --tls-cert own --workers 2 "$here" "$redis"
+  gives --redis-password-file other -- --redis-password-file other --workers 2 "$here" "$token" "${redis% --*}"
   gives --redis named:1 -- --redis named:1 --workers 2 "$here" "$token"
   gives --token-file own -- --token-file own --workers 2 "$here" "$redis"
   gives --workers 1:4 -- --workers 1:4 "$here" "$token" "$redis"
@@ -126,6 +137,13 @@ flags_of_the_user_count() {
   gives --resume=a.speedo -- --resume=auto --workers 2 "$here" "$token" "$redis"
   unset SLURM_RESTART_COUNT
   rm "$work/speedo-79.begun"
+}
+
+# A worker's certificate is another than the master's.
+certificates_are_wanted() {
+  job --tls-cert own
+  [ "$code" = 69 ] || fail "the job whose workers have no certificate ended with $code"
+  grep -q "name that of the workers with SPEEDO_TLS_CERT" "$work/job.out" || fail "nothing is said of certificates"
 }
 
 # begins COMMAND: a master that writes its address, and then does so.
@@ -174,6 +192,7 @@ ends_with 69 0
 passwords_count
 rm "$work/bin/speedo-master"
 flags_of_the_user_count
+certificates_are_wanted
 begun_is_noted
 early_signals_count
 echo "Slurm: flags of the user count, early signals too; a job whose workers have all ended ends"
