@@ -79,10 +79,12 @@ with_port() {
   esac
 }
 
-# find_secret: names the files with Redis' password and the master's token, unless something else
-# gives them.
+# find_secret WORDS...: names the files with Redis' password and the master's token, unless something
+# else, such as a certificate among the words, gives them.
 find_secret() {
-  if [ -z "${SPEEDO_TOKEN_FILE:-}${SPEEDO_TLS_CERT:-}" ] && [ -e "$token" ]; then
+  local words=" ${*//[-_]/}"
+  if [ -z "${SPEEDO_TOKEN_FILE:-}${SPEEDO_TLS_CERT:-}" ] && [[ ${words,,} != *" tlscert"* ]] &&
+    [ -e "$token" ]; then
     export SPEEDO_TOKEN_FILE=$token
   fi
   if [ -z "${SPEEDO_REDIS_PASSWORD:-}${SPEEDO_REDIS_PASSWORD_FILE:-}" ] && [ -e "$secret" ]; then
@@ -150,18 +152,20 @@ master() {
   is_count "$2" || usage "\"$2\" is no number of workers"
   [[ ! $1 =~ ^(\[.*\]|[^:]*):[0-9]+$ ]] ||
     usage "\"$1\" has a port, and the address alone is wanted: give the port with --port"
-  local address=$1 workers=$2 bind
+  local address=$1 workers=$2 bind named=()
   address=${address#\[}
   address=${address%\]}
   shift 2
-  find_secret
+  find_secret "$@"
   if is_asked_for_help "$@"; then exec speedo-master "$@"; fi
   # What is wrong with flags, the master itself tells.
   settings=$(speedo config --json master "$@" 2>/dev/null) || exec speedo-master "$@"
   # Where the address is not the container's, the engine passes its ports on to the container.
+  # An interface says both.
+  if ! given iface >/dev/null; then named=(--host "$address"); fi
   if ! bind=$(given bind); then
     if is_own "$address"; then bind=$address; else bind=0.0.0.0; fi
-    set -- --bind "$bind" "$@"
+    given iface >/dev/null || set -- --bind "$bind" "$@"
   fi
   if ! given redis >/dev/null; then
     read_password "$(given redis-password-file)"
@@ -178,7 +182,7 @@ master() {
     given insecure >/dev/null || set -- --insecure "$@"
   fi
   given solver >/dev/null || set -- --solver solver.prototxt "$@"
-  exec speedo-master --host "$address" --workers "$workers" "$@"
+  exec speedo-master "${named[@]}" --workers "$workers" "$@"
 }
 
 # worker MASTER-ADDRESS WORKER-ADDRESS [FLAG...]
@@ -192,7 +196,7 @@ worker() {
   fi
   local address=$1 own=$2
   shift 2
-  find_secret
+  find_secret "$@"
   exec speedo-worker --master "$(with_port "$address" "$speedo_port")" --host "$own" "$@"
 }
 
@@ -211,11 +215,11 @@ if [ -z "${SPEEDO_CONFIG:-}" ] && [ -e speedo.toml ]; then export SPEEDO_CONFIG=
 case "${1:-}" in
   master | worker | redis) "$@" ;;
   speedo | speedo-master | speedo-worker | caffe)
-    find_secret
+    find_secret "$@"
     exec "$@"
     ;;
   "" | -*)
-    find_secret
+    find_secret "$@"
     exec "$program" "$@"
     ;;
   *) usage "\"$1\" is no word that this image knows" ;;

@@ -177,6 +177,32 @@ TEST_CASE("What is given beside --json is seen: nothing else is added to it") {
         "--host 127.0.0.1 --workers 2 --bind 127.0.0.1 --json --redis named --solver s --port 7 ");
 }
 
+TEST_CASE("An interface says where the image's master listens, in place of its address") {
+  const Words words{"master", "127.0.0.1", "1",  "--redis", "127.0.0.1:1", "--solver",
+                    "s",      "--iface",   "lo", "--dry-run"};
+  const Outcome outcome = run("speedo-master", words);
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 1);  // there are no such solver and Redis
+  CHECK(has(outcome.output, "port"));
+  CHECK_FALSE(has(outcome.errors, "--iface"));
+}
+
+TEST_CASE("A certificate among the words goes before the token that is mounted") {
+  Context place;
+  const std::string token = place.write("token", "t");
+  const std::string mounted = "s#/run/secrets/speedo_token#" + token + "#";
+  const auto given = [&](const Words& words) {
+    Words command{"/bin/sh", "-c", "script=$1; shift; sed \"$script\" docker/entry.sh | "
+                  "bash -s env \"$@\" | grep -c ^SPEEDO_TOKEN_FILE=", "sh", mounted};
+    command.insert(command.end(), words.begin(), words.end());
+    return place.run(command).output;
+  };
+  CHECK(given({}) == "1\n");
+  CHECK(given({"-u", "A"}) == "1\n");
+  CHECK(given({"-u", "--tls-cert"}) == "0\n");
+  CHECK(given({"-u", "-tlsCert"}) == "0\n");
+}
+
 TEST_CASE("Names with spaces and quotes in a file with a space are taken as they are") {
   Context place;
   fs::create_directory(place.file("a folder"));
