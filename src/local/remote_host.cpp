@@ -14,8 +14,10 @@ exec "$@")";
 // Its arguments: folder, user of Redis, program, arguments; its lines of input: Redis' password,
 // the cluster's token. What follows is the end of input, when the connection ends: then the workers
 // are asked to leave. Only the workers have the password, in their environment, and the token, in a
-// pipe.
-constexpr const char* kWorkThere = R"(IFS= read -r password
+// pipe. What that machine's own environment says of Redis is of another one.
+constexpr const char* kWorkThere = R"(unset SPEEDO_REDIS_USERNAME SPEEDO_REDIS_PASSWORD
+unset SPEEDO_REDIS_PASSWORD_FILE
+IFS= read -r password
 IFS= read -r token
 folder=$1 user=$2; shift 2
 [ -z "$folder" ] || cd -- "$folder" || exit 73

@@ -108,6 +108,22 @@ TEST_CASE("Without a password there is none in the environment") {
   CHECK(remote_text(machine.folder / "log") == "none none\n");
 }
 
+TEST_CASE("User and password of Redis in the environment elsewhere do not count") {
+  FarMachine machine("echo \"${SPEEDO_REDIS_PASSWORD-none} ${SPEEDO_REDIS_USERNAME-none} "
+                     "${SPEEDO_REDIS_PASSWORD_FILE-none}\"\n");
+  write_script(machine.folder / "ssh",
+               "export SPEEDO_REDIS_PASSWORD=other SPEEDO_REDIS_USERNAME=other "
+               "SPEEDO_REDIS_PASSWORD_FILE=other\nfor line; do :; done\nexec sh -c \"$line\"\n");
+  machine.start({});
+  REQUIRE(machine.end());
+  CHECK(remote_text(machine.folder / "log") == "none none none\n");
+  RedisCredentials drawn;
+  drawn.password = Secret("drawn");
+  machine.start({}, drawn);
+  REQUIRE(machine.end());
+  CHECK(remote_text(machine.folder / "log") == "drawn none none\n");
+}
+
 TEST_CASE("A worker is asked to leave when the connection ends, whatever ends it") {
   FarMachine machine("trap 'touch left; exit 0' TERM\ntouch here\n"
                   "while :; do sleep 0.05; done\n");
