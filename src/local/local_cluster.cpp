@@ -54,6 +54,18 @@ bool can_help_to_restart(const ChildEnd& end) {
   return is_transient(code) || code == ErrorCode::kInternal;
 }
 
+// What cannot be removed stays.
+void remove_all_but_logs(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> others;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end;
+       entry.increment(code)) {
+    const fs::path& path = entry->path();
+    if (path.extension() != ".log" && path.filename() != kFolderInUse) others.push_back(path);
+  }
+  for (const fs::path& path : others) fs::remove_all(path, code);
+}
+
 class LocalCluster {
  public:
   LocalCluster(const LocalClusterOptions& options, fs::path folder, Guardian guardian)
@@ -413,8 +425,12 @@ void LocalCluster::print_result() const {
   std::fflush(stdout);
 }
 
+// Nothing but logs: beside them lie passwords, perhaps of the user's own Redis, and the token.
 void LocalCluster::keep_logs() {
-  if (options_.log_dir.empty()) children_.guardian().keep_folder();
+  if (options_.log_dir.empty()) {
+    remove_all_but_logs(folder_);
+    children_.guardian().keep_folder();
+  }
   SPEEDO_ERROR("The logs of the workers are in {}", log_dir_.string());
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "main/command_support.hpp"
+#include "support/redis_server.hpp"
 
 namespace speedo::test {
 namespace {
@@ -59,6 +60,32 @@ TEST_CASE("A host whose workers leave before training begins is not waited for w
   CHECK(outcome.error_line() ==
         "speedo launch: training waits for 2 workers, and no more than 1 can come: localhost ended "
         "with exit code 0 before training is over");
+}
+
+TEST_CASE("A training that failed leaves the logs of its hosts, and neither password nor token") {
+  LaunchPlace place;
+  RedisServer redis({"hush", false, ""});
+  const bool is_own = GENERATE(false, true);
+  std::vector<std::string> line = place.command({"127.0.0.1"}, "echo lost; exit 65");
+  if (is_own) {
+    const std::string password = place.write("password", "hush\n");
+    fs::permissions(password, fs::perms::owner_read);
+    line = line + std::vector<std::string>{"--redis", redis.tcp_uri(), "--redis-password-file",
+                                           password};
+  }
+  const std::string folder = place.file("tmp");
+  fs::create_directory(folder);
+  const Outcome outcome = place.run(line, {"TMPDIR=" + folder});
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 65);
+  bool has_log = false;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    INFO(entry.path());
+    if (entry.is_directory()) continue;
+    CHECK(entry.path().extension() == ".log");
+    if (entry.path().filename() == "127.0.0.1.log") has_log = true;
+  }
+  CHECK(has_log);
 }
 
 TEST_CASE("Temporary files may lie in a folder whose name has quotes in it") {
