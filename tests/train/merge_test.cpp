@@ -126,6 +126,30 @@ TEST_CASE("merge_add_two has the bits of its three steps", "[merge]") {
   }
 }
 
+TEST_CASE("merge_scaled_two has the bits of its three steps", "[merge]") {
+  const std::uint64_t base = GENERATE(from_range(test::seeds({0})));
+  CAPTURE(base);
+  for (const std::size_t n : kLengths) {
+    const auto a = random_values(n, base + 12), b = random_values(n, base + 13);
+    for (const auto& [first, second] : {std::pair{1.0F, 1.0F}, std::pair{0.3F, 0.7F}}) {
+      std::vector<float> steps(n), once(n);
+      REQUIRE(merge_scaled(first, a, steps));
+      REQUIRE(merge_add(steps, b, second, steps));
+      REQUIRE(merge_scaled(1.0F / 3.0F, steps, steps));
+      REQUIRE(merge_scaled_two({a, first}, {b, second}, 1.0F / 3.0F, once));
+      REQUIRE(once == steps);
+    }
+    if (n == 0) continue;
+    for (const float bad : kBad) {
+      auto spoilt = a;
+      spoilt[n / 2] = bad;
+      std::vector<float> target(n);
+      REQUIRE_FALSE(merge_scaled_two({spoilt, 0.5F}, {b, 1.0F}, 0.5F, target));
+      REQUIRE_FALSE(merge_scaled_two({b, 1.0F}, {spoilt, 0.5F}, 0.0F, target));
+    }
+  }
+}
+
 TEST_CASE("what is not finite is found wherever it is", "[merge]") {
   for (const std::size_t n : {std::size_t{1}, std::size_t{16}, std::size_t{67}}) {
     for (std::size_t at = 0; at < n; ++at) {

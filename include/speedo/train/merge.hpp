@@ -25,6 +25,9 @@ struct ScaledPart {
 };
 bool merge_add_two(std::span<const float> weights, const ScaledPart& a, const ScaledPart& b,
                    float scale, std::span<float> target);
+// target[i] = scale * (a.scale * a.values[i] + b.scale * b.values[i]), likewise.
+bool merge_scaled_two(const ScaledPart& a, const ScaledPart& b, float scale,
+                      std::span<float> target);
 
 // sum[i] += contribution[i]. False as above.
 bool merge_accumulate(std::span<const float> contribution, std::span<float> sum);

@@ -51,6 +51,21 @@ SPEEDO_MULTIVERSION std::uint32_t add_two(std::size_t n, const float* w, const S
   return bad;
 }
 
+SPEEDO_MULTIVERSION std::uint32_t scaled_two(std::size_t n, const ScaledPart& a,
+                                             const ScaledPart& b, float scale, float* y) {
+  const float* const first = a.values.data();
+  const float* const second = b.values.data();
+  const float first_scale = a.scale, second_scale = b.scale;
+  std::uint32_t bad = 0;
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = scale * (first_scale * first[i] + second_scale * second[i]);
+    y[i] = value;
+    bad |= not_finite(value);
+  }
+  return bad;
+}
+
 SPEEDO_MULTIVERSION std::uint32_t add_large(std::size_t n, const float* w, const float* c,
                                             float scale, float skip, float* y) {
   std::uint32_t bad = 0;
@@ -122,6 +137,12 @@ bool merge_add_two(std::span<const float> weights, const ScaledPart& a, const Sc
   SPEEDO_ASSERT(weights.size() == target.size());
   SPEEDO_ASSERT(a.values.size() == target.size() && b.values.size() == target.size());
   return merge_kernels::add_two(target.size(), weights.data(), a, b, scale, target.data()) == 0;
+}
+
+bool merge_scaled_two(const ScaledPart& a, const ScaledPart& b, float scale,
+                      std::span<float> target) {
+  SPEEDO_ASSERT(a.values.size() == target.size() && b.values.size() == target.size());
+  return merge_kernels::scaled_two(target.size(), a, b, scale, target.data()) == 0;
 }
 
 bool merge_add_large(std::span<const float> weights, std::span<const float> contribution,

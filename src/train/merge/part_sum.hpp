@@ -39,4 +39,19 @@ inline ChunkMerge::Fault sum_parts(ChunkMerge::Parts parts, std::span<const floa
   return std::nullopt;
 }
 
+// The same, and all of it times `factor`. Whether that leaves it finite is not looked at.
+inline ChunkMerge::Fault scaled_sum_of_parts(ChunkMerge::Parts parts, std::span<const float> scales,
+                                             float factor, std::size_t offset,
+                                             std::span<float> sum) {
+  if (parts.size() == 2) {
+    const ScaledPart a{parts[0].subspan(offset, sum.size()), scales[0]};
+    const ScaledPart b{parts[1].subspan(offset, sum.size()), scales[1]};
+    // What is not finite anywhere on the way is not at its end; below it is found whose it is.
+    if (merge_scaled_two(a, b, factor, sum)) return std::nullopt;
+  }
+  if (const ChunkMerge::Fault fault = sum_parts(parts, scales, offset, sum)) return fault;
+  if (factor != 1.0F) merge_scaled(factor, sum, sum);
+  return std::nullopt;
+}
+
 }  // namespace speedo

@@ -66,12 +66,10 @@ class StepMerge : public ChunkMerge {
 
   Fault mean(const StepLayout::Run& run, std::size_t in_chunk, Parts parts) {
     const std::span<float> values = part_of(run.offset, run.count);
-    return for_each_block(values.size(), [&](std::size_t offset, std::size_t count) -> Fault {
-      const std::span<float> sum = values.subspan(offset, count);
-      const Fault fault = sum_parts(parts, scales_, in_chunk + offset, sum);
-      if (fault) return fault;
-      if (scales_.size() > 1) merge_scaled(1.0F / static_cast<float>(scales_.size()), sum, sum);
-      return std::nullopt;
+    const float factor = 1.0F / static_cast<float>(scales_.size());
+    return for_each_block(values.size(), [&](std::size_t offset, std::size_t count) {
+      return scaled_sum_of_parts(parts, scales_, factor, in_chunk + offset,
+                                 values.subspan(offset, count));
     });
   }
 
