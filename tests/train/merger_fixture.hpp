@@ -44,17 +44,21 @@ inline std::vector<float> random_floats(std::size_t count, float range, std::uin
   return values;
 }
 
-// What fixtures that are made while it lives have as their solver's type, instead of SGD.
+// What fixtures that are made while it lives have as their solver's type, instead of SGD, and what
+// norm it clips gradients to, if any.
 class FixtureSolver {
  public:
-  explicit FixtureSolver(std::string type) { current() = std::move(type); }
-  ~FixtureSolver() { current() = "SGD"; }
+  explicit FixtureSolver(std::string type, float clip = kNoClip) {
+    current() = {std::move(type), clip};
+  }
+  ~FixtureSolver() { current() = {}; }
   FixtureSolver(const FixtureSolver&) = delete;
   FixtureSolver& operator=(const FixtureSolver&) = delete;
 
   static void fill(caffe::SolverParameter& solver) {
-    const std::string& type = current();
+    const std::string& type = current().type;
     solver.set_type(type);
+    solver.set_clip_gradients(current().clip);
     solver.set_base_lr(0.1F);
     solver.set_lr_policy("fixed");
     if (type != "AdaGrad" && type != "RMSProp") solver.set_momentum(0.9F);
@@ -62,9 +66,14 @@ class FixtureSolver {
   }
 
  private:
-  static std::string& current() {
-    static std::string type = "SGD";
-    return type;
+  static constexpr float kNoClip = -1.0F;  // as in Caffe
+  struct Choice {
+    std::string type = "SGD";
+    float clip = kNoClip;
+  };
+  static Choice& current() {
+    static Choice choice;
+    return choice;
   }
 };
 inline constexpr const char* kSolverTypes[] = {"SGD",     "Nesterov", "AdaGrad",

@@ -1,6 +1,7 @@
 // Mergers with the rule of every solver type: by chunks, in parts, in shared memory and after a
 // master's death they make what the rule makes of the whole.
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,18 +59,72 @@ void require_same_copy(const Merger::Copy& a, const Merger::Copy& b) {
   REQUIRE((a.histories == b.histories));
 }
 
+// What reaches the rule of so many workers, as separate steps make it.
+std::vector<float> mean_of(const std::vector<std::vector<float>>& gradients, float weight,
+                           float factor) {
+  std::vector<float> sum = gradients[0];
+  for (float& value : sum) value *= weight;
+  for (std::size_t k = 1; k < gradients.size(); ++k) {
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const float share = weight * gradients[k][i];
+      sum[i] += share;
+    }
+  }
+  for (float& value : sum) value *= factor;
+  return sum;
+}
+
+// A merge of so many workers, all of the fixture's weight, and the rule's step.
+void merge_in_both(MergerFixture& fixture, WholeRule& whole, std::uint64_t workers,
+                   std::uint64_t run) {
+  std::vector<std::vector<float>> gradients;
+  MergerFixture::Runs runs;
+  for (std::uint64_t worker = 0; worker < workers; ++worker) {
+    gradients.push_back(fixture.contribute(worker, run, 0.1F));
+    runs.push_back({worker, run});
+  }
+  REQUIRE(fixture.merge_or_fail(runs, true, run - 1).rejected.empty());
+  whole.update(run - 1, mean_of(gradients, fixture.weight, 1.0F / static_cast<float>(workers)));
+}
+
 }  // namespace
 
 TEST_CASE("every type's merges of gradients are the rule's updates, bit for bit", "[merger]") {
+  const float clip = GENERATE(-1.0F, 0.5F);
+  const auto [workers, weight] = GENERATE(
+      table<std::uint64_t, float>({{1, 1.0F}, {2, 1.0F}, {2, 0.3F}, {3, 1.0F}, {3, 0.3F}}));
   for (const char* type : kSolverTypes) {
-    CAPTURE(type);
-    const FixtureSolver solver(type);
+    CAPTURE(type, clip, workers, weight);
+    const FixtureSolver solver(type, clip);
     MergerFixture fixture(config_of(kMasters), kManyChunks);
+    fixture.weight = weight;
     WholeRule whole(fixture);
     for (std::uint64_t run = 1; run <= 4; ++run) {
-      const auto gradient = fixture.contribute(0, run, 0.1F);
-      fixture.merge_or_fail({{0, run}}, true, run - 1);
-      whole.update(run - 1, gradient);
+      merge_in_both(fixture, whole, workers, run);
+      REQUIRE((fixture.stored(run) == whole.weights()));
+    }
+    REQUIRE((fixture.copy().histories == whole.histories()));
+  }
+}
+
+TEST_CASE("every type: merges that were taken back leave no trace in those that follow",
+          "[merger]") {
+  const float clip = GENERATE(-1.0F, 0.5F);
+  const std::uint64_t workers = GENERATE(1, 2);
+  for (const char* type : kSolverTypes) {
+    CAPTURE(type, clip, workers);
+    const FixtureSolver solver(type, clip);
+    MergerFixture fixture(config_of(kMasters), kManyChunks);
+    WholeRule whole(fixture);
+    for (std::uint64_t run = 1; run <= 3; ++run) {
+      // Its last chunk is at fault: the rule has made steps of those before.
+      auto bad = fixture.padded(random_floats(fixture.parameters, 1.0F, run));
+      bad[fixture.parameters - 1] = std::numeric_limits<float>::infinity();
+      fixture.put_contribution(7, fixture.info(7, run), bad);
+      REQUIRE(fixture.merge_or_fail({{7, run}}, true, run - 1).rejected.size() == 1);
+      REQUIRE((fixture.copy().histories == whole.histories()));
+      REQUIRE((fixture.copy().weights == whole.weights()));
+      merge_in_both(fixture, whole, workers, run);
       REQUIRE((fixture.stored(run) == whole.weights()));
     }
     REQUIRE((fixture.copy().histories == whole.histories()));

@@ -15,11 +15,10 @@
 namespace speedo {
 
 // The solver's rule on the master, for gradient-only training: the mean gradient goes in bucket by
-// bucket, the next weights come out bucket by bucket, each as soon as the rule allows. What a merge
-// does is kept or taken back. Where the device's memory is the host's the gradient is formed in
-// place and the weights are read where the master has them; elsewhere both have copies there.
-// Thread safety: one thread, the one that creates it; gradient() on any, of each part once at a
-// time.
+// bucket, the next weights come out bucket by bucket, each as soon as the rule allows, and in the
+// same place. What a merge does is kept or taken back. Where the device's memory is the host's all
+// is done there, and the weights are read where the master has them; elsewhere they have copies.
+// Thread safety: one thread, the one that creates it.
 class MergerRule {
  public:
   using Histories = std::vector<std::vector<float>>;
@@ -35,44 +34,48 @@ class MergerRule {
   // Elements that are best staged, applied and read at once, so that the passes over them find them
   // in a cache; on a device with memory of its own as many as there are.
   std::int64_t block_length() const;
-  // Where a part of the mean gradient is formed.
-  std::span<float> gradient(const Bucket& part);
-  // It is there; the same part of the histories is remembered for take_back(). Each element once a
-  // merge.
-  void stage(const Bucket& part);
-  // The same of a part that `form` makes in the device's own arena of gradients. Error: its own;
-  // nothing is staged then.
-  Result<void> stage_formed(const Bucket& part,
+
+  // What a merge is of. Both spans are of all weights, and in the host's memory.
+  struct Step {
+    std::int64_t iteration;
+    float rate_scale;
+    std::span<const float> weights;  // as they were before the merge
+    std::span<float> next;           // of each part first the mean gradient, then the next weights
+  };
+  // The gradient of a part is in `next`. Each element once a merge.
+  void stage(const Step& step, const Bucket& part);
+  // The same of a part that `form` makes where the rule reads it. Error: its own; nothing is staged
+  // then.
+  Result<void> stage_formed(const Step& step, const Bucket& part,
                             const std::function<Result<void>(float* gradients)>& form);
-  // The rule of `iteration`, its rate scaled, on a bucket that is staged. `weights`: all, as they
-  // were before the merge.
-  void begin(std::int64_t iteration, float rate_scale, const Bucket& bucket,
-             std::span<const float> weights);
-  // The next weights of a part of it. False: one of them is NaN or infinite.
-  bool read_weights(const Bucket& part, std::span<const float> weights, std::span<float> next);
-  // Ends the merge: what it did stays.
-  void keep() { staged_.clear(); }
+  // The rule of the step's iteration, its rate scaled, on a bucket that is staged.
+  void begin(const Step& step, const Bucket& bucket);
+  // The next weights of a part of it are in `next`. False: one of them is NaN or infinite.
+  bool read_weights(const Step& step, const Bucket& part);
+  // Ends the merge: what it did stays. Requires: all of it was staged.
+  void keep();
   // Undoes the merge: the histories as they were, and `weights`.
   void take_back(std::span<const float> weights);
 
-  std::size_t history_count() const { return saved_.size(); }
+  std::size_t history_count() const { return kept_.size(); }
   // As of the last merge that was kept.
   void read_history(std::size_t index, std::span<float> target);
 
  private:
   MergerRule(Backend& backend, std::unique_ptr<UpdateRule> rule);
   Result<void> allocate(std::span<const float> weights);
-  void remember(const Bucket& part);
+  void copy_histories(const Bucket& part);
   bool is_direct() const { return backend_.device().memory() == MemoryKind::kHost; }
+  // Whole arenas, as the rule takes them.
+  float* gradients(const Step& step) { return is_direct() ? step.next.data() : gradient_.data(); }
 
   Backend& backend_;
   std::unique_ptr<UpdateRule> rule_;
-  Arena gradient_;
-  // Where the device's memory is its own: its weights, and where the host forms the gradient.
-  Arena weights_;
-  std::vector<float> host_gradient_;
-  std::vector<Arena> saved_;    // the histories before begin(), where something is staged
-  std::vector<Bucket> staged_;  // in this merge
+  Arena gradient_, weights_;  // where the device's memory is its own
+  // The histories as of the last merge that was kept. A merge works in the rule's own, into which
+  // parts of these are copied as they are staged.
+  std::vector<Arena> kept_;
+  std::int64_t staged_ = 0;  // elements, in this merge
 };
 
 }  // namespace speedo

@@ -50,11 +50,15 @@ Result<void> MergerReplica::apply(MergerRule& rule, std::span<const float> weigh
                                   std::span<float> next) {
   SPEEDO_ASSERT(pending_);
   const Bucket whole{0, layout_.element_count()};
-  SPEEDO_TRY(rule.stage_formed(whole, [&](float* gradients) {
+  const MergerRule::Step step{.iteration = static_cast<std::int64_t>(header_.iteration),
+                              .rate_scale = header_.rate_scale,
+                              .weights = weights,
+                              .next = next};
+  SPEEDO_TRY(rule.stage_formed(step, whole, [&](float* gradients) {
     return gradient_.form(*step_, whole, values_, gradients);
   }));
-  rule.begin(static_cast<std::int64_t>(header_.iteration), header_.rate_scale, whole, weights);
-  const bool is_finite = rule.read_weights(whole, weights, next);
+  rule.begin(step, whole);
+  const bool is_finite = rule.read_weights(step, whole);
   backend_.device().synchronize();
   if (!is_finite) {
     rule.take_back(weights);
