@@ -61,7 +61,8 @@ Result<float> QuadraticLearner::accumulate_gradients(int passes, const Hooks& ho
   take_time(passes, kForwardPart);
   if (hooks.weights_needed) SPEEDO_TRY(hooks.weights_needed({0, count}));
   std::vector<float> x(parts_.problem.size()), gradient(parts_.problem.size());
-  backend_->device().download(x, weights_.data());
+  backend_->device().download(x, weights_read());
+  forward_weights_ = x;
   if (parts_.state.on_weights) parts_.state.on_weights(x);
   double loss = 0.0;
   for (int pass = 0; pass < passes; ++pass) {
@@ -80,8 +81,19 @@ void QuadraticLearner::report(const Hooks& hooks, int passes) {
   if (hooks.last_backward) hooks.last_backward();
   for (const Bucket& bucket : {Bucket{count / 2, count - count / 2}, Bucket{0, count / 2}}) {
     take_time(passes, kBackwardPart / 2);
+    read_again(bucket);
     if (hooks.gradient_ready) hooks.gradient_ready(bucket, StreamEvent());
     if (is_spoilt(ComputeState::Spoilt::kContribution)) spoil_last_element();
+  }
+}
+
+// Backward passes need the weights of the forward pass, and are wrong by what changed.
+void QuadraticLearner::read_again(const Bucket& bucket) {
+  const float* const now = weights_read();
+  float* const gradients = gradients_.data();
+  for (std::int64_t i = bucket.offset; i < bucket.offset + bucket.count; ++i) {
+    const float before = forward_weights_[static_cast<std::size_t>(i)];
+    if (now[i] != before) gradients[i] += now[i] - before;
   }
 }
 

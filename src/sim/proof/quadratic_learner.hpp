@@ -52,6 +52,9 @@ class QuadraticLearner : public Learner {
   Backend& backend() override { return *backend_; }
   Arena& weights() override { return weights_; }
   Arena& gradients() override { return gradients_; }
+  bool can_read_weights_elsewhere() const override { return true; }
+  void read_weights_from(const float* place) override { place_ = place; }
+  const float* weights_read() override { return place_ != nullptr ? place_ : weights_.data(); }
   void set_batch_span(const BatchSpan& span) override;
   Result<float> accumulate_gradients(int passes, const Hooks& hooks) override;
   std::uint64_t batch_size() const override { return 1; }
@@ -65,6 +68,7 @@ class QuadraticLearner : public Learner {
       : parts_(parts), backend_(std::move(backend)), random_(parts.seed) {}
   void take_time(int passes, double part);
   void report(const Hooks& hooks, int passes);
+  void read_again(const Bucket& bucket);
   bool is_spoilt(ComputeState::Spoilt how);
   void spoil_last_element();
 
@@ -72,6 +76,8 @@ class QuadraticLearner : public Learner {
   const std::unique_ptr<Backend> backend_;
   Random random_;
   Arena weights_, gradients_;
+  const float* place_ = nullptr;  // of the weights; null: their arena
+  std::vector<float> forward_weights_;
   std::uint64_t next_batch_ = 0, span_batches_ = 1;
 };
 

@@ -34,6 +34,14 @@ class Learner {
   virtual Backend& backend() = 0;
   virtual Arena& weights() = 0;
   virtual Arena& gradients() = 0;
+  // Whether passes can find the weights in other memory of the host than weights().
+  virtual bool can_read_weights_elsewhere() const { return false; }
+  // They do so from here on, but for statistics, which stay in weights(); the rest of it is void
+  // meanwhile. `place` lies like it, and nothing is written there. Null: all are in weights()
+  // again. Requires: they can.
+  virtual void read_weights_from(const float* /*place*/) {}
+  // Where passes find them.
+  virtual const float* weights_read() { return weights().data(); }
 
   // The batches that the next passes read.
   virtual void set_batch_span(const BatchSpan& span) = 0;

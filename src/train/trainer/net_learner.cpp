@@ -31,6 +31,24 @@ class NetLearner : public Learner {
   Backend& backend() override { return *parts_.backend; }
   Arena& weights() override { return net_.weights(); }
   Arena& gradients() override { return net_.gradients(); }
+  bool can_read_weights_elsewhere() const override {
+    return parts_.backend->device().memory() == MemoryKind::kHost;
+  }
+  void read_weights_from(const float* place) override {
+    place_ = place;
+    for (const Net::LayerView& view : net_.layers()) {
+      const std::vector<Tensor*>& parameters = view.layer->parameters();
+      for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const ParameterSlot& slot = layout().slots()[view.slots[i]];
+        if (slot.is_statistic) continue;
+        // Layers write to no others.
+        parameters[i]->place_data(const_cast<float*>(weights_read()) + slot.offset);
+      }
+    }
+  }
+  const float* weights_read() override {
+    return place_ != nullptr ? place_ : weights().data();
+  }
   void set_batch_span(const BatchSpan& span) override {
     net_.set_batch_span(span);
     span_ = span;
@@ -54,6 +72,7 @@ class NetLearner : public Learner {
     return loss / static_cast<float>(passes);
   }
   Result<std::string> find_non_finite_values() override {
+    if (place_ != nullptr) bring_weights();
     net_.set_batch_span({.first = span_.first});
     return speedo::find_non_finite_values(net_, last_passes_);
   }
@@ -91,6 +110,14 @@ class NetLearner : public Learner {
     span_.first += static_cast<std::uint64_t>(last_passes_);
     last_passes_ = passes;
   }
+  // Into their arena, where those who look at all of them do so.
+  void bring_weights() {
+    for (const ParameterSlot& slot : layout().slots()) {
+      if (slot.is_statistic) continue;
+      parts_.backend->copy(slot.count(), place_ + slot.offset, weights().data() + slot.offset);
+    }
+    read_weights_from(nullptr);
+  }
   Result<float> forward(Net::WeightsNeeded weights_needed) {
     const Instant start = parts_.clock.now();
     net_.on_weights_needed(weights_needed);
@@ -105,6 +132,7 @@ class NetLearner : public Learner {
   Net& net_;
   KeptValues statistics_;    // as the run found them
   KeptValues kept_in_step_;  // as a quiet step found it
+  const float* place_ = nullptr;  // of the weights; null: their arena
   BatchSpan span_{};     // of the last passes
   int last_passes_ = 0;
   std::chrono::nanoseconds gone_forward_{0};

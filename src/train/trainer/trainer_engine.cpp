@@ -244,8 +244,9 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
   begin_steps(order);
   before_run_.keep(order.run, {.updates_held = updates_held_, .steps_done = steps_done_});
   auto computed = compute(order, base);
-  // Weights that were overwritten while they came: from the newer ones, with the same data.
-  while (!computed && std::exchange(weights_are_gone_, false)) {
+  // Weights that were overwritten while they came, or were computed with: from the newer ones, with
+  // the same data.
+  while (have_gone(computed)) {
     SPEEDO_ASSIGN(base, begin_update(order));
     begin_steps(order);
     computed = compute(order, base);
@@ -266,12 +267,24 @@ Result<RunReport> TrainerEngine::run(const TrainMessage& order,
                    .read_faults = learner_->take_read_faults()};
 }
 
+// Nothing that was made of weights which are gone counts, errors neither.
+bool TrainerEngine::have_gone(const Result<float>& computed) {
+  const bool were_gone = std::exchange(weights_are_gone_, false);
+  if (!update_->has_lost_weights()) return !computed && were_gone;
+  exchange_->abandon();
+  if (rule_in_use() && base_) {
+    forget_histories("a step was computed with weights that were overwritten meanwhile");
+  }
+  return true;
+}
+
 void TrainerEngine::withdraw() { exchange_->withdraw(update_ ? update_->contribution_count() : 0); }
 
 void TrainerEngine::note_version(const TrainMessage& order) {
   const bool follows = base_ && *base_ + 1 == order.version;
   rounds_ = follows ? std::min(rounds_ + 1, kRoundsToExpect) : 0;
   base_.reset();
+  update_->set_in_rounds(rounds_ == kRoundsToExpect);
 }
 
 void TrainerEngine::begin_contribution(const TrainMessage& order, std::uint64_t base) {

@@ -88,6 +88,7 @@ class TrainerEngine {
   void pass_on(bool waits);
   void note_not_finite(const Bucket& bucket);
   std::function<Result<void>(const Bucket&)> need_weights(std::uint32_t step);
+  bool have_gone(const Result<float>& computed);
   bool rule_in_use() const { return spec().kind != UpdateKind::kGradientOnly; }
   // trainer_engine_quiet.cpp: steps between the first and the last that wait for no loss.
   Result<void> make_quiet_steps(const TrainMessage& order);

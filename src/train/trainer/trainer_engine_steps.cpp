@@ -128,14 +128,13 @@ void TrainerEngine::update(const Bucket& bucket, const TrainMessage& order, std:
 void TrainerEngine::apply_rule(const Bucket& bucket, const TrainMessage& order,
                                std::uint32_t step) {
   float* const gradients = learner_->gradients().data();
-  float* const weights = learner_->weights().data();
   const auto iteration = static_cast<std::int64_t>(order.iteration + step);
   rule_->set_updates_held(updates_held_);
   const bool is_last = step + 1 == spec().steps_per_run;
   if (!is_last || update_->applies_last_update()) {
-    rule_->update(iteration, bucket, weights, gradients);
+    rule_->update(iteration, bucket, learner_->weights().data(), gradients);
   } else {
-    rule_->compute_delta(iteration, bucket, weights, gradients);
+    rule_->compute_delta(iteration, bucket, learner_->weights_read(), gradients);
   }
 }
 

@@ -119,12 +119,24 @@ Result<RecordInfo> RecordExchange::read_weights(std::uint64_t version, std::span
 
 Result<RecordInfo> RecordExchange::begin_weights(std::uint64_t version, std::span<float> target,
                                                  Arrived arrived) {
+  SPEEDO_ASSIGN(auto reader, open_weights(version, target.size()));
+  return begin_weights(std::move(reader), target, std::move(arrived));
+}
+
+Result<std::unique_ptr<RecordReader>> RecordExchange::open_weights(std::uint64_t version,
+                                                                   std::size_t count) {
   incoming_.reset();
   std::unique_ptr<RecordReader> reader;
-  SPEEDO_ASSIGN(const RecordInfo info, wait_for_weights(version, [&]() -> Result<RecordInfo> {
-    SPEEDO_ASSIGN(reader, open(weights_key(), target.size(), version));
+  SPEEDO_TRY(wait_for_weights(version, [&]() -> Result<RecordInfo> {
+    SPEEDO_ASSIGN(reader, open(weights_key(), count, version));
     return reader->info();
   }));
+  return reader;
+}
+
+RecordInfo RecordExchange::begin_weights(std::unique_ptr<RecordReader> reader,
+                                         std::span<float> target, Arrived arrived) {
+  const RecordInfo info = reader->info();
   auto coming = take_coming(weights_key(), info, target);
   incoming_ = std::make_unique<IncomingChunks>(std::move(reader), target, std::move(arrived),
                                                std::move(coming));

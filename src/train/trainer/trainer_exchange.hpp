@@ -67,6 +67,10 @@ class RecordExchange {
   // may be empty. Errors as above.
   using Arrived = IncomingChunks::Arrived;
   Result<RecordInfo> begin_weights(std::uint64_t version, std::span<float> target, Arrived arrived);
+  // The same in two steps: what is opened may be read in another way as well.
+  Result<std::unique_ptr<RecordReader>> open_weights(std::uint64_t version, std::size_t count);
+  RecordInfo begin_weights(std::unique_ptr<RecordReader> reader, std::span<float> target,
+                           Arrived arrived);
   // The same of another record, of exactly this version, into what `room` gives for it. Does not
   // wait. Errors: those of the store, kNotFound for another version, those of `room`.
   struct RecordRoom {

@@ -11,12 +11,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <speedo/base/assert.hpp>
 
 #include "base/simd.hpp"
+#include "train/trainer/weights_in_place.hpp"
 
 namespace speedo {
 namespace {
@@ -28,28 +31,51 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
   for (std::size_t i = 0; i < count; ++i) before[i] = after[i] - before[i];
 }
 
-// What is contributed lies in the gradient arena: the gradient, or the only step's update.
+// What is contributed lies in the gradient arena: the gradient, or the only step's update. So
+// nothing but passes' statistics is written where the weights are, and in rounds they are read
+// where their writer has them, if that can be: it writes there again after the contributions of the
+// next round.
 class GradientUpdate : public WorkerUpdate {
  public:
   explicit GradientUpdate(const Parts& parts) : parts_(parts) {}
   // The weights' memory is others' from now on.
-  ~GradientUpdate() override { parts_.exchange.expect_nothing(); }
+  ~GradientUpdate() override {
+    parts_.exchange.expect_nothing();
+    take_weights_home();
+  }
   GradientUpdate(const GradientUpdate&) = delete;
   GradientUpdate& operator=(const GradientUpdate&) = delete;
 
+  void set_in_rounds(bool in_rounds) override { in_rounds_ = in_rounds; }
+
   Result<std::uint64_t> begin(const TrainMessage& order) override {
+    take_weights_home();
     Arena& weights = parts_.learner.weights();
+    SPEEDO_ASSIGN(auto reader, parts_.exchange.open_weights(order.version, parts_.count()));
+    const std::uint64_t version = reader->info().version;
+    if (leave_in_place(reader)) return version;
     const auto arrived = [this, &weights](std::size_t offset, std::size_t count) {
       parts_.host.land(weights, offset, count);
     };
-    SPEEDO_ASSIGN(const RecordInfo info, parts_.exchange.begin_weights(
-                                             order.version, parts_.host.landing(weights), arrived));
-    SPEEDO_TRY(keep_statistics());
-    return info.version;
+    parts_.exchange.begin_weights(std::move(reader), parts_.host.landing(weights), arrived);
+    for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
+      if (slot.is_statistic) SPEEDO_TRY(need_weights({slot.offset, slot.count()}));
+    }
+    parts_.learner.keep_statistics();
+    return version;
   }
 
   Result<void> need_weights(const Bucket& bucket) override {
+    if (in_place_) return {};
     return parts_.need_weights(bucket);
+  }
+
+  // Whoever is late, or in rounds with others who are not, finds out so, and copies from then on.
+  bool has_lost_weights() override {
+    if (!in_place_) return false;
+    parts_.learner.backend().device().synchronize();
+    were_lost_ = !in_place_->are_still();
+    return were_lost_;
   }
 
   bool applies_last_update() const override { return false; }
@@ -71,7 +97,7 @@ class GradientUpdate : public WorkerUpdate {
   // Whoever computes with a chunk of the weights has not contributed it yet. A copy of an arena is
   // not free before the contribution that lies in it is committed.
   void expect(std::uint64_t version) override {
-    if (!parts_.host.is_direct()) return;
+    if (!parts_.host.is_direct() || in_place_) return;
     const AheadRecord next{
         .version = version, .term = parts_.term, .element_count = parts_.count()};
     const std::span<float> target = parts_.host.landing(parts_.learner.weights());
@@ -84,16 +110,32 @@ class GradientUpdate : public WorkerUpdate {
   std::size_t contribution_count() const override { return parts_.count(); }
 
  private:
-  // As the run finds them; passes change them.
-  Result<void> keep_statistics() {
+  // True: passes find them where they lie. Statistics are copied, as passes change them.
+  bool leave_in_place(std::unique_ptr<RecordReader>& reader) {
+    if (!in_rounds_ || were_lost_ || !parts_.learner.can_read_weights_elsewhere()) return false;
+    in_place_ = WeightsInPlace::take(reader);
+    if (!in_place_) return false;
+    parts_.exchange.expect_nothing();
+    const float* const values = in_place_->values();
+    parts_.learner.read_weights_from(values);
     for (const ParameterSlot& slot : parts_.learner.layout().slots()) {
-      if (slot.is_statistic) SPEEDO_TRY(need_weights({slot.offset, slot.count()}));
+      if (!slot.is_statistic) continue;
+      std::copy_n(values + slot.offset, slot.count(),
+                  parts_.learner.weights().data() + slot.offset);
     }
     parts_.learner.keep_statistics();
-    return {};
+    return true;
+  }
+
+  void take_weights_home() {
+    if (in_place_) parts_.learner.read_weights_from(nullptr);
+    in_place_.reset();
   }
 
   const Parts parts_;
+  bool in_rounds_ = false;
+  std::optional<WeightsInPlace> in_place_;  // of the run under way, or the last one
+  bool were_lost_ = false;                  // once
 };
 
 // The change of the weights, and of the histories if they are averaged.

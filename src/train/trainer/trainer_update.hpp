@@ -48,8 +48,13 @@ class WorkerUpdate {
   // Sees to it that the learner's weights are those that the run starts from; their version. They
   // may still be on their way: need_weights().
   virtual Result<std::uint64_t> begin(const TrainMessage& order) = 0;
+  // Orders have come for one version after another, and the next one does so too: before begin().
+  virtual void set_in_rounds(bool /*in_rounds*/) {}
   // Waits for a bucket of them. Error: kNotFound if they were overwritten meanwhile: begin() again.
   virtual Result<void> need_weights(const Bucket& /*bucket*/) { return {}; }
+  // Whether what was computed since begin() is void, as its weights were overwritten meanwhile.
+  // Then begin() again.
+  virtual bool has_lost_weights() { return false; }
   // Whether the last step's update goes into the weights like the others, or is left in the
   // gradients for what is contributed.
   virtual bool applies_last_update() const { return true; }
