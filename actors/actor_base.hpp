@@ -44,4 +44,28 @@ class ActorBase : public caf::event_based_actor {
 using ActorBase = caf::event_based_actor;
 #endif
 
+// Runs on the thread of CAF's network, where its system has one, instead of the scheduler's: what
+// a peer says or is told changes no thread. What takes long in it, as a line of log that nobody
+// reads, holds up all that CAF says, its beats too.
+class NetworkActor : public ActorBase {
+ public:
+  explicit NetworkActor(caf::actor_config& config) : ActorBase(config) {}
+
+  subtype_t subtype() const override {
+    return home_system().has_middleman() ? io_actor : ActorBase::subtype();
+  }
+  void launch(caf::execution_unit* unit, bool lazy, bool hide) override {
+    ActorBase::launch(place(unit), lazy, hide);
+  }
+  using ActorBase::enqueue;
+  void enqueue(caf::mailbox_element_ptr message, caf::execution_unit* unit) override {
+    ActorBase::enqueue(std::move(message), place(unit));
+  }
+
+ private:
+  caf::execution_unit* place(caf::execution_unit* other) const {
+    return home_system().has_middleman() ? &home_system().middleman().backend() : other;
+  }
+};
+
 }  // namespace speedo

@@ -37,7 +37,8 @@ struct MasterActorHooks {
 };
 
 // The shell around MasterSession: turns messages into events, and commands into messages and work.
-// It does nothing before BeginMessage; workers that connect earlier wait in its mailbox.
+// It does nothing before BeginMessage; workers that connect earlier wait in its mailbox. Not a
+// NetworkActor: its hooks write, and a terminal that takes nothing must not cost it its workers.
 class MasterActor : public ActorBase {
  public:
   MasterActor(caf::actor_config& config, MasterActorHooks hooks);

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kGoodbyeTime{100};
 
 WorkerActor::WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,
                          WorkerActorHooks hooks)
-    : ActorBase(config),
+    : NetworkActor(config),
       log_name_(session.name),
       hooks_(std::move(hooks)),
       session_(std::move(session)),

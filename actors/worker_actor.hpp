@@ -33,7 +33,7 @@ struct WorkerActorHooks {
 };
 
 // The shell around WorkerSession. Computing happens elsewhere, so it always answers.
-class WorkerActor : public ActorBase {
+class WorkerActor : public NetworkActor {
  public:
   // `work` outlives the actor's use of it.
   WorkerActor(caf::actor_config& config, WorkerConfig session, WorkerWork& work,

@@ -5,10 +5,13 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 #include "support/catch.hpp"
 
 #include <speedo/base/limits.hpp>
+
+#include "actors/system.hpp"
 
 #include "worker_under_test.hpp"
 
@@ -199,6 +202,26 @@ TEST_CASE("a job that cannot be prepared ends the worker with its error") {
   const auto failure = worker.end.wait();
   REQUIRE(failure);
   CHECK(failure->code == ErrorCode::kData);
+}
+
+TEST_CASE("a worker acts on its network's thread, so that orders and reports change none") {
+  ActorConfig config;
+  caf::actor_system system{config};
+  test::ScriptedWorkerWork work;
+  std::thread::id acted;
+  ActorEnd end("the worker");
+  end.watch(system.spawn<WorkerActor>(
+      WorkerConfig{.name = "h/1/0", .device = "cpu", .master = "h:1"}, work,
+      WorkerActorHooks{.connect = [](auto) {},
+                       .poll_stop = [&acted]() -> std::optional<std::string> {
+                         acted = std::this_thread::get_id();
+                         return "asked to";
+                       },
+                       .bear_silence = [](auto) {},
+                       .on_end = end.last_word()}));
+  end.wait();
+  CHECK_FALSE(end.broken());
+  CHECK(acted == system.middleman().backend().thread_id());
 }
 
 }  // namespace speedo
