@@ -30,7 +30,7 @@ MasterNotice test_notice(std::uint64_t iteration, Result<std::vector<TestScores>
 }  // namespace
 
 MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
-    : ActorBase(config),
+    : NetworkActor(config),
       hooks_(std::move(hooks)),
       parts_({.welcome = [this](PeerId to, WelcomeMessage message) { send_to(to, message); },
               .refuse = [this](PeerId to, RefusedMessage message) {
@@ -309,6 +309,7 @@ void MasterActor::execute(const master_command::StopWaitingForStore& /*command*/
 }
 
 void MasterActor::execute(const master_command::Note& command) {
+  if (hooks_.on_note) return hooks_.on_note(command.warning, command.text);
   if (command.warning) {
     SPEEDO_WARN("{}", command.text);
   } else {

@@ -30,6 +30,8 @@ struct MasterActorHooks {
   std::function<void(std::uint64_t iteration, const std::vector<TestScores>&)> on_tested = {};
   // How the job stands, every kStatusInterval and at its end; may be empty.
   std::function<void(JobStatus)> on_status = {};
+  // What the session notes; empty: the actor logs it.
+  std::function<void(bool is_warning, std::string text)> on_note = {};
   // Once, when training is over and the workers are gone: the actor's last act but to quit. Not if
   // something else ends it.
   std::function<void(std::optional<Error>)> on_end;
@@ -37,9 +39,8 @@ struct MasterActorHooks {
 };
 
 // The shell around MasterSession: turns messages into events, and commands into messages and work.
-// It does nothing before BeginMessage; workers that connect earlier wait in its mailbox. Not a
-// NetworkActor: its hooks write, and a terminal that takes nothing must not cost it its workers.
-class MasterActor : public ActorBase {
+// It does nothing before BeginMessage; workers that connect earlier wait in its mailbox.
+class MasterActor : public NetworkActor {
  public:
   MasterActor(caf::actor_config& config, MasterActorHooks hooks);
   const char* name() const override { return "master"; }

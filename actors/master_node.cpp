@@ -13,6 +13,7 @@
 
 #include "actors/actor_end.hpp"
 #include "actors/master_actor.hpp"
+#include "actors/master_reports.hpp"
 #include "actors/node.hpp"
 #include "actors/node_actors.hpp"
 #include "actors/reachable_address.hpp"
@@ -100,6 +101,7 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
   ActorConfig config;
   try_threads();
   caf::actor_system system{config};
+  MasterReports reports(hooks);
   ActorEnd end("the master");
   const caf::actor actor = system.spawn<MasterActor>(MasterActorHooks{
       .poll_stop = [&hooks]() -> std::optional<std::string> {
@@ -108,11 +110,13 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
       .stop_wants_snapshot = hooks.stop_wants_snapshot,
       .poll_snapshot = [&hooks] { return hooks.poll_snapshot && hooks.poll_snapshot(); },
       .on_progress =
-          [&hooks](const MasterProgress& progress, const std::vector<TestScores>* scores) {
-            if (hooks.on_progress) hooks.on_progress(progress, scores);
+          [&reports](const MasterProgress& progress, const std::vector<TestScores>* scores) {
+            reports.progress(progress, scores);
           },
       .on_tested = hooks.on_tested,
-      .on_status = hooks.on_status,
+      .on_status = [&reports](JobStatus status) { reports.status(std::move(status)); },
+      .on_note = [&reports](bool is_warning,
+                            std::string text) { reports.note(is_warning, std::move(text)); },
       .on_end = end.last_word()});
   end.watch(actor);
   if (seen) seen(actor);
@@ -136,6 +140,7 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
                                          ? steady_clock().now() + reunion_time(options.session)
                                          : Instant{0}});
   const std::optional<Error> error = end.wait();
+  reports.flush();
   // What is left to do may outlast the time that a signal leaves, and with it the report.
   if (error && hooks.poll_stop && hooks.poll_stop()) SPEEDO_ERROR("{}", error->message);
   // One that broke off told its workers nothing.

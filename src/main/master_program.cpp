@@ -169,7 +169,7 @@ struct Training {
   CheckpointWriter& checkpoints;
   Curves& curves;
   JobPage* page;  // null: none
-  JobStatus& last;  // for the shell's thread alone until training is over
+  JobStatus& last;  // for the thread of reports alone until training is over
 };
 
 void add_progress(const MasterProgress& progress, Curves& curves) {

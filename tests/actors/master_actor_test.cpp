@@ -2,12 +2,15 @@
 #include "actors/master_actor.hpp"
 
 #include <cmath>
+#include <future>
+#include <thread>
 #include <utility>
 
 #include "support/catch.hpp"
 
 #include <speedo/base/limits.hpp>
 
+#include "actors/system.hpp"
 #include "actors/wire.hpp"
 #include "train/status_messages.hpp"
 
@@ -456,6 +459,27 @@ TEST_CASE("a stage that cannot be entered ends training with its error") {
   const auto failure = master.end.wait();
   REQUIRE(failure);
   CHECK(failure->code == ErrorCode::kUnavailable);
+}
+
+TEST_CASE("a master acts on its network's thread, so that orders and reports change none") {
+  ActorConfig config;
+  caf::actor_system system{config};
+  MasterSession session(Master::defaults());
+  test::ScriptedMasterWork work;
+  std::promise<std::thread::id> acted;
+  bool has_acted = false;  // of the actor
+  ActorEnd end("the master");
+  const auto actor = system.spawn<MasterActor>(MasterActorHooks{
+      .poll_stop = [&]() -> std::optional<std::string> {
+        if (!std::exchange(has_acted, true)) acted.set_value(std::this_thread::get_id());
+        return std::nullopt;
+      },
+      .poll_snapshot = [] { return false; },
+      .on_progress = [](const MasterProgress&, const std::vector<TestScores>*) {},
+      .on_end = end.last_word()});
+  end.watch(actor);
+  caf::anon_send(actor, BeginMessage{&session, &work, {}});
+  CHECK(acted.get_future().get() == system.middleman().backend().thread_id());
 }
 
 }  // namespace speedo

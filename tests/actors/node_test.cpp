@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <future>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -318,6 +321,31 @@ TEST_CASE("a worker that finds nobody gives up after its time-out, and stops whe
   REQUIRE(cluster.wait_for([&] { return stop.polls() > 2; }));
   stop.set();
   CHECK(worker.get());
+}
+
+TEST_CASE("a master whose reports nobody takes trains on, with its workers") {
+  Cluster cluster;
+  std::promise<void> may;
+  const std::shared_future<void> taken = may.get_future().share();
+  cluster.hooks.on_progress = [&cluster, taken, take = cluster.hooks.on_progress](
+                                  const MasterProgress& progress,
+                                  const std::vector<TestScores>* scores) {
+    taken.wait();
+    take(progress, scores);
+  };
+  auto master = cluster.start_master();
+  auto worker = cluster.start_worker(cluster.master_address());
+  const bool ended = cluster.wait_for([&cluster] {
+    const std::lock_guard lock(cluster.mutex);
+    return !cluster.snapshots.empty();
+  });
+  CHECK(cluster.iteration == 0);
+  may.set_value();
+  CHECK(ended);
+  const auto progress = master.get();
+  REQUIRE(progress);
+  REQUIRE(worker.get());
+  CHECK(cluster.iteration == progress->iteration);
 }
 
 }  // namespace speedo
