@@ -69,8 +69,13 @@ Result<std::vector<HostState>> check_hosts(const RemoteShell& shell, const std::
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     ChildCommand command = remote_version(shell, hosts[i]);
     command.output = log_of(i);
-    SPEEDO_ASSIGN(const pid_t pid, children.start(command));
-    asked[pid] = i;
+    const auto pid = children.start(command);
+    if (!pid) {
+      const bool is_missing = pid.error().code == ErrorCode::kNotFound;
+      return Error{is_missing ? ErrorCode::kUsage : pid.error().code,
+                   "--ssh: " + pid.error().message};
+    }
+    asked[*pid] = i;
     states[i] = {"", fmt::format("no answer in {} s", kHostPatience.count()),
                  "try `ssh -oBatchMode=yes " + hosts[i].name + " true`"};
   }

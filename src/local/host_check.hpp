@@ -18,8 +18,8 @@ struct HostState {
 };
 
 // Asks all hosts at once for the version of their program, which must be `version`; within some
-// 20 s. Forks: call it before the process has threads. Errors: kCannotWrite, kUnavailable,
-// kNotFound if there is no ssh.
+// 20 s. Forks: call it before the process has threads. Errors: kCannotWrite, kUnavailable, kUsage
+// if there is no ssh.
 Result<std::vector<HostState>> check_hosts(const RemoteShell& shell, const std::vector<Host>& hosts,
                                            const std::string& version);
 

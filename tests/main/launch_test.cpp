@@ -88,6 +88,15 @@ TEST_CASE("A training that failed leaves the logs of its hosts, and neither pass
   CHECK(has_log);
 }
 
+TEST_CASE("An ssh that is not there is named, with its flag") {
+  LaunchPlace place;
+  std::vector<std::string> line = place.command({"127.0.0.1"});
+  *(std::ranges::find(line, "--ssh") + 1) = "/no/ssh";
+  const Outcome outcome = place.run(line);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.error_line().find("--ssh: program '/no/ssh' was not found") != std::string::npos);
+}
+
 TEST_CASE("Temporary files may lie in a folder whose name has quotes in it") {
   LaunchPlace place;
   const std::string folder = place.file("a \"b\\\" c");
