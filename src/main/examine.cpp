@@ -125,7 +125,7 @@ Findings examine_listening(const Examination::Listening& listening) {
 
 }  // namespace
 
-Result<int> examine(const Examination& examination) {
+Result<Findings> findings_of(const Examination& examination) {
   Findings findings = check_machine();
   findings.push_back(examine_gpus(examination.compute));
   Findings of_job;
@@ -150,8 +150,17 @@ Result<int> examine(const Examination& examination) {
   if (!examination.master.empty()) {
     append({examine_master(examination.master, examination.gate)}, findings);
   }
-  std::fputs((examination.json ? to_json(findings) : to_text(findings)).c_str(), stdout);
+  return findings;
+}
+
+int print_findings(const Findings& findings, bool json) {
+  std::fputs((json ? to_json(findings) : to_text(findings)).c_str(), stdout);
   return has_problem(findings) ? 1 : 0;
+}
+
+Result<int> examine(const Examination& examination) {
+  SPEEDO_ASSIGN(const Findings findings, findings_of(examination));
+  return print_findings(findings, examination.json);
 }
 
 }  // namespace speedo

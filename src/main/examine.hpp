@@ -9,6 +9,7 @@
 
 #include "cli/flags/compute_flags.hpp"
 #include "cli/net_inputs.hpp"
+#include "doctor/finding.hpp"
 #include "gate/credentials.hpp"
 #include "measure/memory_guard.hpp"
 
@@ -39,8 +40,13 @@ struct Examination {
   bool json = false;
 };
 
-// Makes all checks, prints what they found, and returns the exit code: 1 if there is a problem.
-// Error: kUsage for flags that the machine cannot follow.
+// Makes all checks. Error: kUsage for flags that the machine cannot follow.
+Result<Findings> findings_of(const Examination& examination);
+
+// Returns the exit code: 1 if there is a problem.
+int print_findings(const Findings& findings, bool json);
+
+// Both. Error: as findings_of().
 Result<int> examine(const Examination& examination);
 
 }  // namespace speedo

@@ -88,6 +88,22 @@ TEST_CASE("A training that failed leaves the logs of its hosts, and neither pass
   CHECK(has_log);
 }
 
+TEST_CASE("--dry-run of a launch looks at the job and at what is needed here, too") {
+  LaunchPlace place;
+  std::vector<std::string> line = place.command({"127.0.0.1"}, "exit 1");
+  const auto ends_with = [&](int code, const std::vector<std::string>& flags) {
+    const Outcome outcome = place.run(line + std::vector<std::string>{"--dry-run"} + flags);
+    INFO(outcome.output << outcome.errors);
+    CHECK(outcome.exit_code == code);
+    CHECK((outcome.output.find("host 127.0.0.1") != std::string::npos) == (code != 2));
+  };
+  ends_with(0, {});
+  ends_with(2, {"--strategy", "easgd"});  // contradicts --sync
+  ends_with(1, {"--redis", "127.0.0.1:1"});
+  *(std::ranges::find(line, "--solver") + 1) = place.file("none");
+  ends_with(1, {});
+}
+
 TEST_CASE("An ssh that is not there is named, with its flag") {
   LaunchPlace place;
   std::vector<std::string> line = place.command({"127.0.0.1"});

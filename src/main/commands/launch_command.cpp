@@ -19,7 +19,6 @@
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "cli/solver_file.hpp"
-#include "doctor/doctor_report.hpp"
 #include "gate/token_file.hpp"
 #include "local/host_check.hpp"
 #include "local/local_cluster.hpp"
@@ -27,6 +26,7 @@
 #include "local/shared_redis.hpp"
 #include "main/cluster_job.hpp"
 #include "main/commands.hpp"
+#include "main/examine.hpp"
 #include "main/parts.hpp"
 #include "main/program_options.hpp"
 #include "main/training_state.hpp"
@@ -63,14 +63,17 @@ std::uint64_t workers_of(const std::vector<Host>& hosts) {
   return workers;
 }
 
+bool are_all_here(const std::vector<Host>& hosts) {
+  return std::all_of(hosts.begin(), hosts.end(), [](const Host& host) {
+    return is_loopback(host.name.substr(host.name.rfind('@') + 1));
+  });
+}
+
 // What the hosts reach master and Redis at.
 Result<std::string> own_address(const ClusterFlags& flags, const std::vector<Host>& hosts) {
   if (!flags.host.empty()) return flags.host;
   if (!flags.bind.empty() && !is_wildcard(flags.bind)) return flags.bind;
-  const bool all_here = std::all_of(hosts.begin(), hosts.end(), [](const Host& host) {
-    return is_loopback(host.name.substr(host.name.rfind('@') + 1));
-  });
-  if (all_here) return std::string("127.0.0.1");
+  if (are_all_here(hosts)) return std::string("127.0.0.1");
   const std::string found = reachable_address(flags.bind.empty() ? "0.0.0.0" : flags.bind);
   if (!found.empty()) return found;
   return Error{ErrorCode::kUsage,
@@ -118,10 +121,37 @@ Result<void> check_flags(ClusterFlags flags, const std::vector<Host>& hosts) {
   return check_worker_names(flags, names, fmt::format("{}", fmt::join(names, ", ")));
 }
 
-// --dry-run: a line for each host. 1 if one cannot work.
-Result<int> try_hosts(const LaunchFlags& flags, const std::vector<Host>& hosts) {
+// The job, and what master and Redis need here.
+Result<Findings> examine_here(const LaunchFlags& flags, const std::vector<Host>& hosts,
+                              bool has_redis, const RedisCredentials& credentials) {
+  const ClusterFlags& cluster = flags.cluster;
+  Examination examination;
+  examination.solver = cluster.solver;
+  examination.state = cluster.state;
+  examination.refusal = refusal_of(cluster);
+  if (has_redis) {
+    examination.redis = cluster.redis;
+    examination.credentials = credentials;
+    examination.redis_tls = cluster.redis_tls;
+  }
+  SPEEDO_ASSIGN(const WorkerRange workers, worker_range(cluster));
+  examination.workers = workers.expected();
+  examination.trains_here = false;
+  // Hosts that are this machine reach the loopback.
+  examination.listening =
+      Examination::Listening{.bind = bind_address(cluster),
+                             .host = are_all_here(hosts) ? std::string() : cluster.host,
+                             .port = cluster.port};
+  examination.compute = cluster.compute;
+  return findings_of(examination);
+}
+
+// --dry-run: what is here, then a line for each host. 1 if something cannot work.
+Result<int> try_launch(const LaunchFlags& flags, const std::vector<Host>& hosts, bool has_redis,
+                       const RedisCredentials& credentials) {
+  // Hosts are asked first, as threads begin with the job's nets.
   SPEEDO_ASSIGN(const std::vector<HostState> states, check_hosts(flags.shell, hosts, version()));
-  Findings findings;
+  SPEEDO_ASSIGN(Findings findings, examine_here(flags, hosts, has_redis, credentials));
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     Finding finding{.check = "host " + label(hosts[i]),
                     .what = fmt::format("{}, {} worker{}", states[i].version, hosts[i].workers,
@@ -133,8 +163,20 @@ Result<int> try_hosts(const LaunchFlags& flags, const std::vector<Host>& hosts) 
     }
     findings.push_back(std::move(finding));
   }
-  std::printf("%s\n", (flags.cluster.json ? to_json(findings) : to_text(findings)).c_str());
-  return has_problem(findings) ? 1 : 0;
+  return print_findings(findings, flags.cluster.json);
+}
+
+// Of the Redis that is used; one that is started here has a password that is drawn for it.
+Result<RedisCredentials> launch_credentials(const LaunchFlags& flags, bool has_redis,
+                                            const ProcessSecrets& secrets) {
+  if (has_redis) return redis_credentials(flags.cluster.redis_password_file, secrets);
+  if (flags.cluster.redis_tls.any()) {
+    return usage_error("--redis-tls-ca, -cert and -key are of a Redis of your own: name it with "
+                       "--redis, or leave them out");
+  }
+  RedisCredentials credentials;
+  credentials.password = drawn_password();
+  return credentials;
 }
 
 std::vector<std::string> master_flags(const OptionValues& values, const std::string& address,
@@ -178,25 +220,19 @@ Result<int> launch_command(const CommandLine& line) {
   LaunchFlags flags = launch_flags(values);
   SPEEDO_ASSIGN(const std::vector<Host> listed, read_hosts_file(flags.hosts));
   set_up_console(flags.cluster.log);
-  if (flags.cluster.dry_run) return try_hosts(flags, listed);
 
   SPEEDO_ASSIGN(const std::string address, own_address(flags.cluster, listed));
   SPEEDO_ASSIGN(flags.cluster.redis_tls, redis_tls_files(values));
   flags.cluster.host = address;
   flags.cluster.workers = std::to_string(workers_of(listed));
   SPEEDO_TRY(check_flags(flags.cluster, listed));
+  const bool has_redis = values.given("redis");
+  SPEEDO_ASSIGN(const RedisCredentials credentials,
+                launch_credentials(flags, has_redis, line.secrets));
+  if (flags.cluster.dry_run) return try_launch(flags, listed, has_redis, credentials);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
-  const bool has_redis = values.given("redis");
-  if (!has_redis && flags.cluster.redis_tls.any()) {
-    return usage_error("--redis-tls-ca, -cert and -key are of a Redis of your own: name it with "
-                       "--redis, or leave them out");
-  }
-  SPEEDO_ASSIGN(RedisCredentials credentials,
-                has_redis ? redis_credentials(flags.cluster.redis_password_file, line.secrets)
-                          : Result<RedisCredentials>(RedisCredentials{}));
-  if (!has_redis) credentials.password = drawn_password();
   install_signal_handlers(flags.cluster.signals);
   const Result<std::vector<Host>> answered = hosts_that_answer(flags, listed);
   if (const auto reason = stop_requested(); reason && !answered) {
