@@ -86,13 +86,13 @@ std::optional<Instant> GateConnection::deadline() const {
   return of_link ? std::min(*of_link, of_stall) : of_stall;
 }
 
-bool GateConnection::service(Instant now) {
+bool GateConnection::service(Instant now, Ends ends) {
   // It has been since the last time.
   const bool was_full = link_.to_network().size() >= kGateBufferBytes;
   link_.pass_time(now);
-  for (int i = 0; i < kReadsAtOnce && read_network(now); ++i) {
+  for (int i = 0; ends != Ends::kLocal && i < kReadsAtOnce && read_network(now); ++i) {
   }
-  for (int i = 0; i < kReadsAtOnce && read_local(now); ++i) {
+  for (int i = 0; ends != Ends::kNetwork && i < kReadsAtOnce && read_local(now); ++i) {
   }
   // CAF's own end may be closed already; then there is nobody to tell.
   if (has_local() && !link_.was_cut()) write_some(local(), link_.to_local());

@@ -17,8 +17,10 @@ class GateConnection {
   GateConnection(std::unique_ptr<Descriptor> network, GateLink link, PeerAddress address)
       : network_(std::move(network)), link_(std::move(link)), address_(std::move(address)) {}
 
-  // Moves what can be moved without waiting. True at its end: both sockets may be closed.
-  bool service(Instant now);
+  // Moves what can be moved without waiting; what has come is looked for at these ends alone. True
+  // at its end: both sockets may be closed.
+  enum class Ends { kNetwork, kLocal, kBoth };
+  bool service(Instant now, Ends ends = Ends::kBoth);
   // The other end of `local` is CAF's.
   void give_local(std::unique_ptr<Descriptor> local) { local_ = std::move(local); }
 

@@ -175,7 +175,8 @@ void Gate::Loop::run() {
       } else if (place == kListenerPlace) {
         accept_some(now);
       } else {
-        service(place / 2, now);
+        using Ends = GateConnection::Ends;
+        service(place / 2, now, place % 2 == 0 ? Ends::kNetwork : Ends::kLocal);
       }
     }
     look_around(now);

@@ -88,7 +88,8 @@ class Gate::Loop {
   void welcome(std::unique_ptr<Descriptor> socket, PeerAddress address, Instant now);
 
   void enter(Member member, Instant now);
-  void service(std::uint64_t id, Instant now);
+  void service(std::uint64_t id, Instant now,
+               GateConnection::Ends ends = GateConnection::Ends::kBoth);
   void watch(std::uint64_t id, Member& member);
   void admit(Member& member, Instant now);
   void note_end(Member& member, Instant now);

@@ -147,11 +147,11 @@ void Gate::Loop::enter(Member member, Instant now) {
   service(id, now);
 }
 
-void Gate::Loop::service(std::uint64_t id, Instant now) {
+void Gate::Loop::service(std::uint64_t id, Instant now, GateConnection::Ends ends) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
   Member& member = found->second;
-  bool over = member.connection->service(now);
+  bool over = member.connection->service(now, ends);
   if (member.came && !member.let_in && member.connection->link().was_admitted()) {
     admit(member, now);
     over = member.connection->service(now);

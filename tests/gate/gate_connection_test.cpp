@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "support/catch.hpp"
@@ -73,9 +74,19 @@ class Connected {
     while (::send(caf_->get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
     }
   }
-  bool goes_on(milliseconds time) {
+  bool goes_on(milliseconds time, GateConnection::Ends ends = GateConnection::Ends::kBoth) {
     now_ += time;
-    return !connection_->service(now_);
+    return !connection_->service(now_, ends);
+  }
+  // A word of CAF's, and how much CAF has been told.
+  void say_of_caf(const std::string& bytes) {
+    REQUIRE(::send(caf_->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+            static_cast<ssize_t>(bytes.size()));
+  }
+  std::size_t told_caf() {
+    int bytes = 0;
+    REQUIRE(::ioctl(caf_->get(), FIONREAD, &bytes) == 0);
+    return static_cast<std::size_t>(bytes);
   }
   Instant now() const { return now_; }
 
@@ -110,6 +121,28 @@ TEST_CASE("a peer that takes a little of much, now and then, is given up after a
     CHECK(connected.now() >= begun + kGateStall);
     CHECK(connected.now() < begun + kGateStall + seconds{2});
   }
+}
+
+TEST_CASE("what has come is looked for at the end that is named alone") {
+  using Ends = GateConnection::Ends;
+  Connected connected;
+  const std::size_t told = connected.told_caf();
+  const std::string beat = test::heartbeat();
+  const std::string word = "a word";
+  connected.say(beat);
+  connected.say_of_caf(word);
+
+  REQUIRE(connected.goes_on(milliseconds{0}, Ends::kNetwork));
+  CHECK(connected.told_caf() == told + beat.size());
+  CHECK(connected.take(kSocketBytes).empty());
+
+  connected.say(beat);
+  REQUIRE(connected.goes_on(milliseconds{0}, Ends::kLocal));
+  CHECK(connected.told_caf() == told + beat.size());
+  CHECK(connected.take(kSocketBytes) == word);
+
+  REQUIRE(connected.goes_on(milliseconds{0}));
+  CHECK(connected.told_caf() == told + 2 * beat.size());
 }
 
 TEST_CASE("a peer that takes all at last has its time anew") {
