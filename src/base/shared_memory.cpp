@@ -37,6 +37,17 @@ bool take_pages(void* memory, int descriptor, std::size_t bytes) {
   return errno == 0;
 }
 
+// Whoever reads finds all pages mapped already, where the system knows how. Only memory that has
+// all its pages: looking at what another process left out would take memory for it.
+void map_pages(void* memory, const struct stat& what) {
+  madvise(memory, static_cast<std::size_t>(what.st_size), MADV_HUGEPAGE);
+#ifdef MADV_POPULATE_READ
+  constexpr off_t kBlockBytes = 512;
+  if (what.st_blocks < what.st_size / kBlockBytes) return;
+  madvise(memory, static_cast<std::size_t>(what.st_size), MADV_POPULATE_READ);
+#endif
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SharedMemory>> SharedMemory::create(std::size_t bytes) {
@@ -78,7 +89,7 @@ Result<std::shared_ptr<const SharedMemory>> SharedMemory::map(int descriptor) {
   const auto bytes = static_cast<std::size_t>(what.st_size);
   void* const memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, given.get(), 0);
   if (memory == MAP_FAILED) return cannot_share(ErrorCode::kFull, bytes, "mmap");
-  madvise(memory, bytes, MADV_HUGEPAGE);
+  map_pages(memory, what);
   auto* const data = static_cast<std::byte*>(memory);
   std::unique_ptr<SharedMemory> made(new SharedMemory(data, bytes, -1));
   return std::shared_ptr<const SharedMemory>(std::move(made));

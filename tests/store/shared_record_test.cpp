@@ -1,9 +1,12 @@
 // Records in shared memory: what readers may see of them, whatever their writer does meanwhile.
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -46,6 +49,36 @@ std::shared_ptr<const SharedRecord> map_again(const RecordMemory& memory) {
   auto record = SharedRecord::make(*board, *values);
   REQUIRE(record);
   return *record;
+}
+
+const std::size_t kPageBytes = static_cast<std::size_t>(getpagesize());
+
+// Of the memory, how many pages this process need not fault in.
+std::size_t pages_mapped(const SharedMemory& memory) {
+  constexpr std::uint64_t kPresent = std::uint64_t{1} << 63U;
+  std::vector<std::uint64_t> pages(memory.bytes() / kPageBytes);
+  const auto first = reinterpret_cast<std::uintptr_t>(memory.data()) / kPageBytes;
+  const int map = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  const auto bytes = static_cast<ssize_t>(pages.size() * sizeof(pages[0]));
+  REQUIRE(pread(map, pages.data(), pages.size() * sizeof(pages[0]),
+                static_cast<off_t>(first * sizeof(pages[0]))) == bytes);
+  close(map);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(pages, [](std::uint64_t page) { return (page & kPresent) != 0; }));
+}
+
+// Since Linux 5.14.
+bool can_populate(int descriptor) {
+#ifdef MADV_POPULATE_READ
+  void* const page = mmap(nullptr, kPageBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  REQUIRE(page != MAP_FAILED);
+  const bool can = madvise(page, kPageBytes, MADV_POPULATE_READ) == 0;
+  munmap(page, kPageBytes);
+  return can;
+#else
+  static_cast<void>(descriptor);
+  return false;
+#endif
 }
 
 RecordInfo info_of(const RecordShape& shape, std::uint64_t version) {
@@ -251,6 +284,25 @@ TEST_CASE("only memory of a final size is mapped", "[shared]") {
   const auto too_large = SharedMemory::create(std::size_t{1} << 60U);
   REQUIRE_FALSE(too_large);
   CHECK(too_large.error().code == ErrorCode::kFull);
+}
+
+TEST_CASE("memory that is mapped has its pages at once, if it has any", "[shared]") {
+  constexpr std::size_t kBytes = std::size_t{8} << 20U;
+  const auto own = SharedMemory::create(kBytes);
+  REQUIRE(own);
+  const auto mapped = SharedMemory::map(dup((*own)->descriptor()));
+  REQUIRE(mapped);
+  if (can_populate((*own)->descriptor())) CHECK(pages_mapped(**mapped) == kBytes / kPageBytes);
+
+  const int holes = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(ftruncate(holes, kBytes) == 0);
+  REQUIRE(fcntl(holes, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  const auto sparse = SharedMemory::map(dup(holes));
+  REQUIRE(sparse);
+  struct stat what {};
+  REQUIRE(fstat(holes, &what) == 0);
+  CHECK(what.st_blocks == 0);
+  close(holes);
 }
 
 TEST_CASE("a store with shared memory before it keeps each record in one of both", "[shared]") {
