@@ -33,14 +33,20 @@ MasterActor::MasterActor(caf::actor_config& config, MasterActorHooks hooks)
     : NetworkActor(config),
       hooks_(std::move(hooks)),
       parts_({.welcome = [this](PeerId to, WelcomeMessage message) { send_to(to, message); },
-              .refuse = [this](PeerId to, RefusedMessage message) {
-                execute(master_command::SendRefused{to, std::move(message)});
-              },
+              .refuse =
+                  [this](PeerId to, RefusedMessage message) {
+                    execute(master_command::SendRefused{to, std::move(message)});
+                  },
               .order = [this](PeerId to, PartOrderMessage message) { send_to(to, message); },
-              .notice = [self = caf::actor_cast<caf::actor_addr>(this)](PartTold told) {
-                const auto actor = caf::actor_cast<caf::actor>(self);
-                if (actor) caf::anon_send(actor, std::move(told));
-              }}) {
+              .notice =
+                  [self = caf::actor_cast<caf::actor_addr>(this)](PartTold told) {
+                    const auto actor = caf::actor_cast<caf::actor>(self);
+                    if (actor) caf::anon_send(actor, std::move(told));
+                  },
+              .warn =
+                  [this](std::string text) {
+                    execute(master_command::Note{true, std::move(text)});
+                  }}) {
   compat::end_on_exceptions(this);
   compat::on_down(this, [this](const caf::actor_addr& address, const std::string& reason) {
     lose(address, reason);

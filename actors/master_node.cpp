@@ -25,6 +25,9 @@
 namespace speedo {
 namespace {
 
+// A terminal that takes nothing keeps a master from its end no longer than this.
+constexpr std::chrono::seconds kReportTime{2};
+
 Result<void> check_announced(const MasterOptions& options) {
   if (options.host.empty() && is_wildcard(options.bind)) return {};
   const std::string& host = options.host.empty() ? options.bind : options.host;
@@ -69,6 +72,25 @@ MasterHooks stopped_with(MasterHooks hooks, const ActorEnd& end) {
   return hooks;
 }
 
+// What the actor asks, it asks at once; what it tells takes its time.
+MasterActorHooks actor_hooks(const MasterHooks& hooks, MasterReports& reports, ActorEnd& end) {
+  return {.poll_stop = [&hooks, &reports]() -> std::optional<std::string> {
+            if (reports.are_broken()) return "its reports broke off";
+            return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
+          },
+          .stop_wants_snapshot = hooks.stop_wants_snapshot,
+          .poll_snapshot = [&hooks] { return hooks.poll_snapshot && hooks.poll_snapshot(); },
+          .on_progress =
+              [&reports](const MasterProgress& progress, const std::vector<TestScores>* scores) {
+                reports.progress(progress, scores);
+              },
+          .on_tested = hooks.on_tested,
+          .on_status = [&reports](JobStatus status) { reports.status(std::move(status)); },
+          .on_note = [&reports](bool is_warning,
+                                std::string text) { reports.note(is_warning, std::move(text)); },
+          .on_end = end.last_word()};
+}
+
 void say_where(const MasterOptions& options, MasterRun& made) {
   if (!made.resumed()) return;
   const std::uint64_t iteration = made.session().progress().iteration;
@@ -103,21 +125,7 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
   caf::actor_system system{config};
   MasterReports reports(hooks);
   ActorEnd end("the master");
-  const caf::actor actor = system.spawn<MasterActor>(MasterActorHooks{
-      .poll_stop = [&hooks]() -> std::optional<std::string> {
-        return hooks.poll_stop ? hooks.poll_stop() : std::nullopt;
-      },
-      .stop_wants_snapshot = hooks.stop_wants_snapshot,
-      .poll_snapshot = [&hooks] { return hooks.poll_snapshot && hooks.poll_snapshot(); },
-      .on_progress =
-          [&reports](const MasterProgress& progress, const std::vector<TestScores>* scores) {
-            reports.progress(progress, scores);
-          },
-      .on_tested = hooks.on_tested,
-      .on_status = [&reports](JobStatus status) { reports.status(std::move(status)); },
-      .on_note = [&reports](bool is_warning,
-                            std::string text) { reports.note(is_warning, std::move(text)); },
-      .on_end = end.last_word()});
+  const caf::actor actor = system.spawn<MasterActor>(actor_hooks(hooks, reports, end));
   end.watch(actor);
   if (seen) seen(actor);
   SPEEDO_ASSIGN(const std::unique_ptr<Publication> published,
@@ -140,12 +148,14 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
                                          ? steady_clock().now() + reunion_time(options.session)
                                          : Instant{0}});
   const std::optional<Error> error = end.wait();
-  reports.flush();
+  reports.flush_within(kReportTime);
   // What is left to do may outlast the time that a signal leaves, and with it the report.
   if (error && hooks.poll_stop && hooks.poll_stop()) SPEEDO_ERROR("{}", error->message);
   // One that broke off told its workers nothing.
   made.end(error, end.broken());
+  const auto told = reports.flush();
   if (error) return *error;
+  SPEEDO_TRY(told);
   return made.session().progress();
 }
 

@@ -1,8 +1,10 @@
 #include "actors/master_reports.hpp"
 
 #include <future>
+#include <memory>
 #include <utility>
 
+#include "base/guarded.hpp"
 #include "base/log.hpp"
 
 namespace speedo {
@@ -50,10 +52,29 @@ void MasterReports::note(bool is_warning, std::string text) {
   });
 }
 
-void MasterReports::flush() {
+void MasterReports::flush_within(std::chrono::milliseconds time) {
+  const auto done = std::make_shared<std::promise<void>>();
+  thread_.post([done] { done->set_value(); });
+  done->get_future().wait_for(time);
+}
+
+Result<void> MasterReports::flush() {
   std::promise<void> done;
   thread_.post([&done] { done.set_value(); });
   done.get_future().get();
+  const std::lock_guard lock(mutex_);
+  if (broken_) return *broken_;
+  return {};
+}
+
+bool MasterReports::are_broken() const {
+  const std::lock_guard lock(mutex_);
+  return broken_.has_value();
+}
+
+void MasterReports::break_off(Error error) {
+  const std::lock_guard lock(mutex_);
+  broken_ = std::move(error);
 }
 
 void MasterReports::post(std::function<void()> work) {
@@ -62,8 +83,13 @@ void MasterReports::post(std::function<void()> work) {
     waiting_ += 1;
   }
   thread_.post([this, work = std::move(work)] {
-    work();
-    tell_newest();
+    if (are_broken()) return;
+    auto told = guarded("the master's reports broke off", [&]() -> Result<void> {
+      work();
+      tell_newest();
+      return {};
+    });
+    if (!told) break_off(std::move(told.error()));
   });
 }
 

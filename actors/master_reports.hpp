@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <speedo/base/result.hpp>
 
 #include "train/job/job_thread.hpp"
 #include "train/job/master_options.hpp"
@@ -25,18 +28,25 @@ class MasterReports {
   void progress(const MasterProgress& progress, const std::vector<TestScores>* scores);
   void status(JobStatus status);  // an older one that still waits is not told
   void note(bool is_warning, std::string text);
-  // Returns once all of before has been told.
-  void flush();
+  // Returns once all of before has been told, or after this time.
+  void flush_within(std::chrono::milliseconds time);
+  // Returns once all of before has been told. Error: kInternal, what a hook has thrown; nothing was
+  // told after it.
+  Result<void> flush();
+  bool are_broken() const;
 
  private:
   void post(std::function<void()> work);
   void tell_newest();
 
+  void break_off(Error error);
+
   const MasterHooks& hooks_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::size_t waiting_ = 0;               // guarded by mutex_
   std::optional<MasterProgress> newest_;  // guarded by mutex_: told when nothing else waits
   std::optional<JobStatus> status_;       // guarded by mutex_
+  std::optional<Error> broken_;           // guarded by mutex_
   JobThread thread_;                      // last: its work uses the others
 };
 

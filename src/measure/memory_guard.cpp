@@ -76,14 +76,13 @@ bool has_rule_of_master(const UpdateSpec& stage) {
   return stage.kind == UpdateKind::kGradientOnly;
 }
 
-// What the master has where the rule is its own, beside its nets' histories: the mean gradient, the
-// rule's histories and what a merge is taken back with, a checkpoint on its way to the store, and
-// the histories of a copy. On a device with memory of its own the first three lie there, with the
-// weights, and the gradient is formed on the host besides.
+// What the master has where the rule is its own, beside its nets' histories: the rule's histories
+// and those that a merge under way makes, a checkpoint on its way to the store, and the histories
+// of a copy. On a device with memory of its own the first two lie there, with weights and gradient.
 void add_rule(const std::vector<UpdateSpec>& stages, MemoryForecast& forecast) {
   if (std::none_of(stages.begin(), stages.end(), has_rule_of_master)) return;
   const std::int64_t weights = forecast.weight_bytes, histories = forecast.history_bytes;
-  forecast.exchange_bytes += 2 * weights + 2 * histories;
+  forecast.exchange_bytes += weights + 2 * histories;
   forecast.history_bytes += 2 * histories;
   if (forecast.nets == MemoryKind::kHost) return;
   forecast.weight_bytes += weights;

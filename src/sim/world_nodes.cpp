@@ -29,6 +29,9 @@ MasterNode::MasterNode(World& world, NodeId id)
               },
               .notice = [this](PartTold told) {
                 process_.soon([this, told = std::move(told)] { parts_.send(told); });
+              },
+              .warn = [this](std::string text) {
+                execute(master_command::Note{true, std::move(text)});
               }}),
       process_(world.queue_) {}
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <future>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ TEST_CASE("hooks that take nothing hold up nobody, and hear of all in order afte
   reports.status(status_at(2));
   reports.progress(at(3), nullptr);
   slow.may.set_value();
-  reports.flush();
+  CHECK(reports.flush());
   CHECK(slow.told == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(slow.statuses == std::vector<std::uint64_t>{2});
 }
@@ -61,13 +62,43 @@ TEST_CASE("of more progress than may wait the newest is told, and then all again
   const std::uint64_t most = MasterReports::kWaitingMax;
   for (std::uint64_t i = 1; i <= most + 5; ++i) reports.progress(at(i), nullptr);
   slow.may.set_value();
-  reports.flush();
+  CHECK(reports.flush());
   REQUIRE(slow.told.size() == most + 1);
   CHECK(slow.told[most - 1] == most);
   CHECK(slow.told.back() == most + 5);
   reports.progress(at(most + 6), nullptr);
-  reports.flush();
+  CHECK(reports.flush());
   CHECK(slow.told.back() == most + 6);
+}
+
+TEST_CASE("a hook that throws breaks its master's reports off, and is its error") {
+  MasterHooks hooks;
+  int told = 0;
+  hooks.on_progress = [&told](const MasterProgress&, const std::vector<TestScores>*) {
+    told += 1;
+    throw std::bad_alloc();
+  };
+  MasterReports reports(hooks);
+  CHECK(!reports.are_broken());
+  reports.progress(at(1), nullptr);
+  const auto flushed = reports.flush();
+  REQUIRE(!flushed);
+  CHECK(flushed.error().code == ErrorCode::kInternal);
+  CHECK(flushed.error().message.starts_with("the master's reports broke off"));
+  CHECK(reports.are_broken());
+  reports.progress(at(2), nullptr);
+  CHECK(!reports.flush());
+  CHECK(told == 1);
+}
+
+TEST_CASE("reports that nobody takes are waited for as long as they may") {
+  SlowHooks slow;
+  MasterReports reports(slow.hooks);
+  reports.progress(at(1), nullptr);
+  reports.flush_within(std::chrono::milliseconds{1});
+  slow.may.set_value();
+  CHECK(reports.flush());
+  CHECK(slow.told == std::vector<std::uint64_t>{1});
 }
 
 }  // namespace speedo

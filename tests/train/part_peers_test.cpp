@@ -25,14 +25,15 @@ struct MasterShell {
   std::vector<std::pair<PeerId, RefusedMessage>> refused;
   std::vector<PeerId> ordered;
   std::vector<PartTold> told;
-  PartPeers peers{{.welcome = [this](PeerId to, WelcomeMessage message) {
-                     welcomed.emplace_back(to, std::move(message));
-                   },
-                   .refuse = [this](PeerId to, RefusedMessage message) {
-                     refused.emplace_back(to, std::move(message));
-                   },
-                   .order = [this](PeerId to, PartOrderMessage) { ordered.push_back(to); },
-                   .notice = [this](PartTold each) { told.push_back(std::move(each)); }}};
+  std::vector<std::string> warned;
+  PartPeers peers{
+      {.welcome = [this](PeerId to,
+                         WelcomeMessage message) { welcomed.emplace_back(to, std::move(message)); },
+       .refuse = [this](PeerId to,
+                        RefusedMessage message) { refused.emplace_back(to, std::move(message)); },
+       .order = [this](PeerId to, PartOrderMessage) { ordered.push_back(to); },
+       .notice = [this](PartTold each) { told.push_back(std::move(each)); },
+       .warn = [this](std::string text) { warned.push_back(std::move(text)); }}};
 
   MasterShell() {
     terms.welcome.model_high = 1;
@@ -75,6 +76,7 @@ TEST_CASE("a merger gets the shard that it names, or one that nobody has", "[par
   shell.greet(4);
   shell.greet(5, "shard:4");
   REQUIRE(shell.refused.size() == 2);
+  CHECK(shell.warned[1] == "refused: " + shell.refused[1].second.reason);
   CHECK_FALSE(shell.peers.has(PeerId{4}));
   CHECK(shell.refused[1].second.reason.find("has 3 shards") != std::string::npos);
 }

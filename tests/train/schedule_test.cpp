@@ -210,6 +210,16 @@ TEST_CASE("what needs rounds is refused without them") {
   refused(with(named("averaging"), [](Schedule& s) { s.update.factor = 2.0F; }), "--factor");
 }
 
+TEST_CASE("updates say whether their stage trains in rounds") {
+  const auto updates =
+      updates_of({named("sync"), named("async"), named("ssp"), named("averaging")});
+  REQUIRE(updates.size() == 4);
+  CHECK(updates[0].in_rounds);
+  CHECK(!updates[1].in_rounds);
+  CHECK(!updates[2].in_rounds);
+  CHECK(updates[3].in_rounds);
+}
+
 TEST_CASE("staleness has no weight where nothing is stale") {
   for (const char* name : {"sync", "sync-easgd", "averaging"}) {
     refused(with(named(name), [](Schedule& s) { s.weight_by_staleness = true; }),

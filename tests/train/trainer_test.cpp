@@ -43,6 +43,7 @@ TEST_CASE("a job survives the store") {
                                 .updater = UpdaterState::kReset,
                                 .factor = 2.0F,
                                 .skip = 0.5F,
+                                .in_rounds = true,
                                 .base_lr = 0.0F,
                                 .momentum = 0.5F,
                                 .weight_decay = 0.125F},

@@ -1,6 +1,7 @@
 // In rounds a worker that shares memory with its master computes with the weights where the master
 // has them: the same bits, and nothing that was made of weights which were overwritten counts.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <google/protobuf/text_format.h>
 
 #include "support/catch.hpp"
 #include "support/skip.hpp"
@@ -79,7 +82,7 @@ class PlacedLearner : public Learner {
 
 // A master's weights in memory, all of version v equal to v, and one worker that has them as well.
 struct OneWorker {
-  explicit OneWorker(const std::string& solver = "") {
+  explicit OneWorker(const std::string& solver = "", bool in_rounds = true) {
     TrainerParts parts = test::trainer_parts();
     parts.shares_memory = true;
     parts.make_learner = [this](const LearnerOptions&) -> Result<std::unique_ptr<Learner>> {
@@ -96,7 +99,7 @@ struct OneWorker {
     shared->write_in(weights_key(), memory);
     JobSpec job;
     job.solver_text = "base_lr: 0.5 lr_policy: 'fixed' random_seed: 1 " + solver;
-    job.stages = {UpdateSpec{}};
+    job.stages = {UpdateSpec{.in_rounds = in_rounds}};
     exchange = std::make_shared<WorkerMemory>(base, meet_directly(shared, 0),
                                               contribution_key(0, 0));
     Trainer::Incarnation incarnation{WorkerId{0}, contribution_key(0, 0), job, exchange->store()};
@@ -155,7 +158,8 @@ void run_rounds(OneWorker& worker, std::uint64_t last) {
 bool is_direct() { return !test::kernel_choice().deferred; }
 
 // Of a net with statistics, weights that nothing trains, and layers that share theirs.
-JobSpec net_job(const UpdateSpec& update) {
+JobSpec net_job(UpdateSpec update) {
+  update.in_rounds = true;
   std::string text = test::generated_solver(
       8, "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 weight_decay: 0.002 max_iter: 100 "
          "display: 0 random_seed: 5 ", false);
@@ -196,6 +200,40 @@ TEST_CASE("in rounds weights are read where the master has them") {
     const float* const place = version < kFirstInPlace ? nullptr : worker.place_of(version);
     CHECK(worker.seen.places[version - 1] == place);
   }
+}
+
+TEST_CASE("outside rounds weights are copied, however regularly they come") {
+  OneWorker worker("", false);
+  run_rounds(worker, 6);
+  CHECK(std::ranges::count(worker.seen.places, nullptr) == 6);
+}
+
+TEST_CASE("weights are copied for layers that carry values from one pass to the next") {
+  if (!is_direct()) SPEEDO_SKIP("a device reads its own memory");
+  const auto reads_elsewhere = [](const std::string& layers) {
+    const JobSpec job{
+        .solver_text = "base_lr: 0.1 lr_policy: 'fixed' max_iter: 9 net_param { " + layers + " }",
+        .base = {},
+        .stages = {{}}};
+    caffe::SolverParameter solver;
+    REQUIRE(google::protobuf::TextFormat::ParseFromString(job.solver_text, &solver));
+    std::atomic<std::uint64_t> progress{0};
+    const TrainerParts parts = test::trainer_parts();
+    const auto learner = test::value_of(make_net_learner(
+        parts, {.job = job, .solver = solver, .start_fraction = 0.0, .progress = progress}));
+    return learner->can_read_weights_elsewhere();
+  };
+  const std::string data = R"(
+      layer { name: "data" type: "DummyData" top: "data" top: "cont" dummy_data_param {
+        shape { dim: 2 dim: 3 dim: 4 } shape { dim: 2 dim: 3 } } })";
+  const std::string loss = R"(
+      layer { name: "loss" type: "Reduction" bottom: "out" top: "loss" loss_weight: 1 })";
+  CHECK(reads_elsewhere(data + R"(layer { name: "out" type: "InnerProduct" bottom: "data" top: "out"
+      inner_product_param { num_output: 5 } })" +
+                        loss));
+  CHECK(!reads_elsewhere(data + R"(layer { name: "out" type: "LSTM" bottom: "data" bottom: "cont"
+      top: "out" recurrent_param { num_output: 5 } })" +
+                         loss));
 }
 
 TEST_CASE("what was computed with weights that were overwritten is computed again, with copies") {

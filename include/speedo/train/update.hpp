@@ -42,6 +42,9 @@ struct UpdateSpec {
   // kGradientOnly in rounds: workers apply the mean themselves, each to weights of its own, and
   // read only that; gradients that are cheaper so travel as factors, if `factors`.
   bool replicated = false, factors = true;
+  // Of a strategy that trains in rounds: nothing is merged before all who train have reported, so
+  // the weights stay while a run is under way. See updates_of().
+  bool in_rounds = false;
   // Instead of the solver's, while this stage lasts.
   std::optional<float> base_lr = std::nullopt, momentum = std::nullopt;
   std::optional<float> weight_decay = std::nullopt;

@@ -23,6 +23,7 @@ void encode(const UpdateSpec& update, record::Update& message) {
   message.set_error_feedback(update.error_feedback);
   message.set_replicated(update.replicated);
   message.set_factors(update.factors);
+  message.set_in_rounds(update.in_rounds);
   if (update.base_lr) message.set_base_lr(*update.base_lr);
   if (update.momentum) message.set_momentum(*update.momentum);
   if (update.weight_decay) message.set_weight_decay(*update.weight_decay);
@@ -60,6 +61,7 @@ UpdateSpec decode(const record::Update& message) {
   update.error_feedback = message.error_feedback();
   update.replicated = message.replicated();
   update.factors = message.factors();
+  update.in_rounds = message.in_rounds();
   if (message.has_base_lr()) update.base_lr = message.base_lr();
   if (message.has_momentum()) update.momentum = message.momentum();
   if (message.has_weight_decay()) update.weight_decay = message.weight_decay();

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/log.hpp"
 #include "base/parse_number.hpp"
 
 namespace speedo {
@@ -67,7 +66,7 @@ void PartPeers::greet(PeerId id, const HelloMessage& message,
   // Whoever greets again has forgotten what it was told before.
   lose(id, "it has come again");
   const auto refuse = [&](ErrorCode code, const std::string& reason) {
-    SPEEDO_WARN("refused: {}", reason);
+    ways_.warn("refused: " + reason);
     ways_.refuse(id, {static_cast<std::uint32_t>(code), reason});
   };
   const std::string name = clip_text(message.name);

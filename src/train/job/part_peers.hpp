@@ -35,6 +35,7 @@ class PartPeers {
     std::function<void(PeerId, RefusedMessage)> refuse;
     std::function<void(PeerId, PartOrderMessage)> order;
     std::function<void(PartTold)> notice;
+    std::function<void(std::string warning)> warn;
   };
   explicit PartPeers(Ways ways) : ways_(std::move(ways)) {}
 

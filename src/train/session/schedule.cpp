@@ -214,7 +214,11 @@ bool any_replicated(const std::vector<UpdateSpec>& stages) {
 
 std::vector<UpdateSpec> updates_of(const std::vector<Schedule>& stages) {
   std::vector<UpdateSpec> updates;
-  for (const Schedule& stage : stages) updates.push_back(stage.update);
+  for (const Schedule& stage : stages) {
+    const StrategyEntry* const entry = find_strategy(stage.strategy.name);
+    updates.push_back(stage.update);
+    updates.back().in_rounds = entry != nullptr && entry->rounds;
+  }
   return updates;
 }
 

@@ -31,8 +31,14 @@ class NetLearner : public Learner {
   Backend& backend() override { return *parts_.backend; }
   Arena& weights() override { return net_.weights(); }
   Arena& gradients() override { return net_.gradients(); }
+  // Not where a pass carries values to the next one: a run that comes to nothing, as its weights
+  // were overwritten, would leave them a step further.
   bool can_read_weights_elsewhere() const override {
-    return parts_.backend->device().memory() == MemoryKind::kHost;
+    const auto carries = [](const Net::LayerView& view) {
+      return !view.layer->carried_values().empty();
+    };
+    return parts_.backend->device().memory() == MemoryKind::kHost &&
+           std::ranges::none_of(net_.layers(), carries);
   }
   void read_weights_from(const float* place) override {
     place_ = place;

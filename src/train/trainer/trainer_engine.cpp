@@ -284,7 +284,7 @@ void TrainerEngine::note_version(const TrainMessage& order) {
   const bool follows = base_ && *base_ + 1 == order.version;
   rounds_ = follows ? std::min(rounds_ + 1, kRoundsToExpect) : 0;
   base_.reset();
-  update_->set_in_rounds(rounds_ == kRoundsToExpect);
+  update_->set_follows(rounds_ == kRoundsToExpect);
 }
 
 void TrainerEngine::begin_contribution(const TrainMessage& order, std::uint64_t base) {

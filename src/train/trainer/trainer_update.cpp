@@ -37,7 +37,8 @@ SPEEDO_MULTIVERSION void subtract(const float* after, float* before, std::size_t
 // next round.
 class GradientUpdate : public WorkerUpdate {
  public:
-  explicit GradientUpdate(const Parts& parts) : parts_(parts) {}
+  // `in_rounds`: of UpdateSpec.
+  GradientUpdate(const Parts& parts, bool in_rounds) : parts_(parts), in_rounds_(in_rounds) {}
   // The weights' memory is others' from now on.
   ~GradientUpdate() override {
     parts_.exchange.expect_nothing();
@@ -46,7 +47,7 @@ class GradientUpdate : public WorkerUpdate {
   GradientUpdate(const GradientUpdate&) = delete;
   GradientUpdate& operator=(const GradientUpdate&) = delete;
 
-  void set_in_rounds(bool in_rounds) override { in_rounds_ = in_rounds; }
+  void set_follows(bool follows) override { follows_ = follows; }
 
   Result<std::uint64_t> begin(const TrainMessage& order) override {
     take_weights_home();
@@ -112,7 +113,8 @@ class GradientUpdate : public WorkerUpdate {
  private:
   // True: passes find them where they lie. Statistics are copied, as passes change them.
   bool leave_in_place(std::unique_ptr<RecordReader>& reader) {
-    if (!in_rounds_ || were_lost_ || !parts_.learner.can_read_weights_elsewhere()) return false;
+    const bool may_be = in_rounds_ && follows_ && !were_lost_;
+    if (!may_be || !parts_.learner.can_read_weights_elsewhere()) return false;
     in_place_ = WeightsInPlace::take(reader);
     if (!in_place_) return false;
     parts_.exchange.expect_nothing();
@@ -133,7 +135,8 @@ class GradientUpdate : public WorkerUpdate {
   }
 
   const Parts parts_;
-  bool in_rounds_ = false;
+  const bool in_rounds_;
+  bool follows_ = false;
   std::optional<WeightsInPlace> in_place_;  // of the run under way, or the last one
   bool were_lost_ = false;                  // once
 };
@@ -245,7 +248,7 @@ std::unique_ptr<WorkerUpdate> make_worker_update(const UpdateSpec& spec, const P
   if (is_delta && (spec.steps_per_run > 1 || averages_histories(spec))) {
     return std::make_unique<DifferenceUpdate>(parts, averages_histories(spec));
   }
-  return std::make_unique<GradientUpdate>(parts);
+  return std::make_unique<GradientUpdate>(parts, spec.in_rounds);
 }
 
 }  // namespace speedo

@@ -49,7 +49,7 @@ class WorkerUpdate {
   // may still be on their way: need_weights().
   virtual Result<std::uint64_t> begin(const TrainMessage& order) = 0;
   // Orders have come for one version after another, and the next one does so too: before begin().
-  virtual void set_in_rounds(bool /*in_rounds*/) {}
+  virtual void set_follows(bool /*follows*/) {}
   // Waits for a bucket of them. Error: kNotFound if they were overwritten meanwhile: begin() again.
   virtual Result<void> need_weights(const Bucket& /*bucket*/) { return {}; }
   // Whether what was computed since begin() is void, as its weights were overwritten meanwhile.
