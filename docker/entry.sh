@@ -82,9 +82,14 @@ with_port() {
 # find_secret WORDS...: names the files with Redis' password and the master's token, unless something
 # else, such as a certificate among the words, gives them.
 find_secret() {
-  local words=" ${*//[-_]/}"
-  if [ -z "${SPEEDO_TOKEN_FILE:-}${SPEEDO_TLS_CERT:-}" ] && [[ ${words,,} != *" tlscert"* ]] &&
-    [ -e "$token" ]; then
+  local word certified=${SPEEDO_TLS_CERT:-}
+  for word; do
+    [[ $word == -* ]] || continue
+    word=${word%%=*}
+    word=${word//[-_]/}
+    [ "${word,,}" != tlscert ] || certified=yes
+  done
+  if [ -z "${SPEEDO_TOKEN_FILE:-}$certified" ] && [ -e "$token" ]; then
     export SPEEDO_TOKEN_FILE=$token
   fi
   if [ -z "${SPEEDO_REDIS_PASSWORD:-}${SPEEDO_REDIS_PASSWORD_FILE:-}" ] && [ -e "$secret" ]; then

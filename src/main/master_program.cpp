@@ -204,9 +204,9 @@ MasterHooks make_hooks(const Training& all, bool with_password) {
     all.last = status;
     if (all.page != nullptr) all.page->take(std::move(status));
   };
-  hooks.on_training = [all](const TrainingId& training, bool is_new) {
+  hooks.on_training = [all](const TrainingId& training, bool is_new, std::uint64_t iteration) {
     if (is_new) SPEEDO_INFO("Training {} begins", short_name(training));
-    if (!is_new) all.curves.go_on();
+    if (iteration > 0) all.curves.go_on(iteration);
     return all.checkpoints.begin(training);
   };
   hooks.poll_stop = stop_requested;

@@ -172,7 +172,7 @@ TEST_CASE("a master that is made to exit while it waits for its first publicatio
   cluster.options.session.store_timeout = std::chrono::hours{1};
   cluster.schedule().update.kind = UpdateKind::kGradientOnly;
   std::atomic<bool> prepared{false};
-  cluster.hooks.on_training = [&](const TrainingId&, bool) -> Result<void> {
+  cluster.hooks.on_training = [&](const TrainingId&, bool, std::uint64_t) -> Result<void> {
     prepared = true;
     return {};
   };

@@ -232,8 +232,10 @@ TEST_CASE("a training keeps its name through every resume; a new one has another
   };
   Deterministic first(5);
   std::vector<bool> new_ones;
-  const auto note = [&](const TrainingId&, bool is_new) -> Result<void> {
+  std::vector<std::uint64_t> iterations;
+  const auto note = [&](const TrainingId&, bool is_new, std::uint64_t iteration) -> Result<void> {
     new_ones.push_back(is_new);
+    iterations.push_back(iteration);
     return {};
   };
   first.hooks.on_training = note;
@@ -265,6 +267,7 @@ TEST_CASE("a training keeps its name through every resume; a new one has another
   from_one_process.run();
   CHECK(name(from_one_process.last_session) == TrainingId{7, 8});
   CHECK(new_ones == std::vector<bool>{true, false, false, true, false});
+  CHECK(iterations == std::vector<std::uint64_t>{0, 5, 10, 0, 5});
 }
 
 TEST_CASE("files of a training in one process are newer than the store by their iteration") {
@@ -292,7 +295,7 @@ TEST_CASE("a training that cannot be noted down changes nothing in the store") {
   Cluster other;
   other.memory = store_after(3);
   const std::uint64_t version = other.stored_version();
-  other.hooks.on_training = [](const TrainingId&, bool) -> Result<void> {
+  other.hooks.on_training = [](const TrainingId&, bool, std::uint64_t) -> Result<void> {
     return Error{ErrorCode::kCannotWrite, "no room"};
   };
   const auto refused = other.start_master().get();

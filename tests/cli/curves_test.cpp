@@ -57,7 +57,7 @@ TEST_CASE("A training that goes on says so first: what was overtaken is dropped 
     {
       auto curves = Curves::create((folder / "c").string());
       REQUIRE(curves);
-      (*curves)->go_on();
+      (*curves)->go_on(200);
       add_first(**curves);
       (*curves)->add(202, {{"loss", 1.0F}});
     }
@@ -73,6 +73,7 @@ TEST_CASE("A training that goes on says so first: what was overtaken is dropped 
   };
   using Steps = std::vector<std::int64_t>;
   CHECK(starts_of([](Curves& curves) { curves.add(201, {{"loss", 2.0F}}); }) == Steps{201});
+  CHECK(starts_of([](Curves& curves) { curves.add(200, {{"loss", 0.0F}}); }) == Steps{201});
   // A test before the first iteration is of the one that the training goes on from.
   TestScores scores;
   scores.scores = {{"accuracy", 0.5F, 0.0F}};

@@ -199,6 +199,7 @@ TEST_CASE("A certificate among the words goes before the token that is mounted")
   };
   CHECK(given({}) == "1\n");
   CHECK(given({"-u", "A"}) == "1\n");
+  CHECK(given({"-u", "tls-cert.prototxt"}) == "1\n");
   CHECK(given({"-u", "--tls-cert"}) == "0\n");
   CHECK(given({"-u", "-tlsCert"}) == "0\n");
 }

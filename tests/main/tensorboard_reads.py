@@ -33,9 +33,9 @@ events.Reload()
 for tag in events.Tags()["scalars"]:
     points = events.Scalars(tag)
     steps = [point.step for point in points]
-    print(tag, len(points), points[-1].step, steps == sorted(steps))
+    print(tag, len(points), sum(point.value == 0 for point in points), steps == sorted(steps))
 """
-# Of --sync staleness is 0, which is a value, too.
+# Of --sync staleness is 0, which is a value, too; a loss of 0 would be of no iteration.
 EXPECTED = {"train/loss": 40, "train/workers": 40, "train/staleness": 40, "test/accuracy": 2,
             "test/loss": 2}
 
@@ -46,9 +46,11 @@ def points(python, curves, expected):
     print(read.stdout, end="")
     found = {line.split()[0]: line.split()[1:] for line in read.stdout.splitlines()}
     for tag, count in expected.items():
-        number, _, in_order = found.get(tag, ["0", "", ""])
+        number, zeros, in_order = found.get(tag, ["0", "0", ""])
         if int(number) != count or in_order != "True":
             sys.exit(f"{tag}: {number} points, in order: {in_order}; expected {count}")
+        if tag.endswith("loss") and zeros != "0":
+            sys.exit(f"{tag}: {zeros} points are 0")
 
 
 def main():
@@ -66,9 +68,21 @@ def main():
     shutil.rmtree(curves, ignore_errors=True)
     solver = options.scratch / "solver.prototxt"
     solver.write_text(SOLVER.replace("{folder}", str(options.scratch)))
-    subprocess.run([f"{options.bin}/speedo", "run", "--solver", solver, "--workers", "2", "--sync",
-                    "--tensorboard", curves], check=True, capture_output=True)
+    cluster = [f"{options.bin}/speedo", "run", "--solver", solver, "--workers", "2", "--sync",
+               "--tensorboard", curves]
+    subprocess.run(cluster, check=True, capture_output=True)
     points(python, curves, EXPECTED)
+    # What was there of the iteration that it goes on from stays.
+    subprocess.run([*cluster, "--resume=auto", "--max-iter", "45"], check=True,
+                   capture_output=True)
+    points(python, curves, {"train/loss": 45, "test/accuracy": 3,
+                            "test/loss": 3})
+    # On from files: 21 to 40 are the second training's.
+    shutil.rmtree(curves)
+    subprocess.run([*cluster, "--max-iter", "40"], check=True, capture_output=True)
+    subprocess.run([*cluster, "--snapshot", options.scratch / "snap_iter_20.solverstate"],
+                   check=True, capture_output=True)
+    points(python, curves, {"train/loss": 40})
     # On from iteration 20, after 40 were there: 21 to 40 are the second training's.
     shutil.rmtree(curves)
     line = [f"{options.bin}/speedo", "train", "--solver", solver, "--tensorboard", curves]

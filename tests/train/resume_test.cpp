@@ -182,6 +182,34 @@ TEST_CASE("a state of a stage without use for a worker's histories has them for 
   }
 }
 
+TEST_CASE("a state without histories for a later stage goes on in its own, as another version's") {
+  UpdateSpec gradients{.kind = UpdateKind::kGradientOnly};
+  gradients.codec.kind = CodecKind::kOneBit;
+  JobSpec job = job_of({gradients, {.steps_per_run = 2}});
+  job.snapshot_workers = true;
+  TrainerCluster whole(job, 2);
+  rounds_in_turn(whole, 0, 2);
+  TrainerCluster before(job, 2);
+  rounds_in_turn(before, 0, 1);
+  SavedStates states = before.save_states();
+  states.read = [read = states.read](std::size_t k) {
+    auto state = read(k);
+    const auto histories = static_cast<std::ptrdiff_t>(state->head.histories());
+    CHECK(histories > 0);
+    CHECK(state->head.residual() > 0);
+    const auto first = state->values.begin() + static_cast<std::ptrdiff_t>(state->head.weights());
+    state->values.erase(first, first + histories);
+    state->head.set_histories(0);
+    return state;
+  };
+  const Merger::Copy now = before.copy();
+  const Checkpoint start{now.version, now.weights, now.histories, now.state};
+  TrainerCluster after(job, 2, {.from = &start});
+  after.deal(states, 2);
+  rounds_in_turn(after, 1, 2);
+  CHECK(after.weights() == whole.weights());
+}
+
 TEST_CASE("a worker of another number goes on in the data where its state's worker was") {
   JobSpec job = job_of({{}});
   job.offset_shards = true;

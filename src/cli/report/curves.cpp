@@ -26,9 +26,9 @@ Result<std::unique_ptr<Curves>> Curves::create(const std::string& folder) {
   return std::unique_ptr<Curves>(new Curves(std::move(file)));
 }
 
-void Curves::go_on() {
+void Curves::go_on(std::uint64_t from) {
   const std::scoped_lock lock(mutex_);
-  goes_on_ = true;
+  iteration_ = from_ = from;
 }
 
 void Curves::add(std::uint64_t iteration, std::vector<Scalar> scalars) {
@@ -36,7 +36,7 @@ void Curves::add(std::uint64_t iteration, std::vector<Scalar> scalars) {
   if (file_ == nullptr || iteration_ == iteration) return;
   iteration_ = iteration;
   for (Scalar& scalar : scalars) scalar.tag = "train/" + scalar.tag;
-  write(iteration, iteration, std::move(scalars));
+  write(iteration, std::move(scalars));
 }
 
 void Curves::add_tests(std::uint64_t iteration, const std::vector<TestScores>& tests) {
@@ -49,17 +49,16 @@ void Curves::add_tests(std::uint64_t iteration, const std::vector<TestScores>& t
       scalars.push_back({prefix + score.name, score.value});
     }
   }
-  // A test before the training's first iteration is of the one that it goes on from.
-  write(iteration, iteration + 1, std::move(scalars));
+  write(iteration, std::move(scalars));
 }
 
-void Curves::write(std::uint64_t iteration, std::uint64_t first, std::vector<Scalar> scalars) {
+void Curves::write(std::uint64_t iteration, std::vector<Scalar> scalars) {
   std::erase_if(scalars, [](const Scalar& scalar) { return !std::isfinite(scalar.value); });
   if (scalars.empty()) return;
   const double seconds = seconds_since_1970();
   Result<void> written;
-  if (goes_on_) written = file_->add_start(static_cast<std::int64_t>(first), seconds);
-  goes_on_ = false;
+  if (from_) written = file_->add_start(static_cast<std::int64_t>(*from_ + 1), seconds);
+  from_.reset();
   if (written) written = file_->add(static_cast<std::int64_t>(iteration), seconds, scalars);
   const Instant now = steady_clock().now();
   if (written && now - flushed_at_ >= kFlushPause) {

@@ -22,22 +22,22 @@ class Curves {
   static Result<std::unique_ptr<Curves>> create(const std::string& folder);
 
   // The training goes on from an iteration that an earlier process came to. Readers drop what older
-  // files in the folder have of the iterations that follow. Requires: nothing was added.
-  void go_on();
-  // "train/NAME" of an iteration. What is not finite is left out.
+  // files in the folder have of those that follow. Requires: nothing was added.
+  void go_on(std::uint64_t from);
+  // "train/NAME" of an iteration; of one that the training has only gone on from, nothing. What is
+  // not finite is left out.
   void add(std::uint64_t iteration, std::vector<Scalar> scalars);
   // "test/NAME" of each output, and of the second net on "test1/NAME".
   void add_tests(std::uint64_t iteration, const std::vector<TestScores>& tests);
 
  private:
   explicit Curves(std::unique_ptr<EventFile> file) : file_(std::move(file)) {}
-  // `first`: of the iterations that are the training's, if nothing was written yet.
-  void write(std::uint64_t iteration, std::uint64_t first, std::vector<Scalar> scalars);
+  void write(std::uint64_t iteration, std::vector<Scalar> scalars);
 
   std::mutex mutex_;
-  std::unique_ptr<EventFile> file_;            // null: nothing is written, or not any more
-  std::optional<std::uint64_t> iteration_;     // that was added last
-  bool goes_on_ = false;                       // and readers have not been told
+  std::unique_ptr<EventFile> file_;         // null: nothing is written, or not any more
+  std::optional<std::uint64_t> iteration_;  // that was added last, or gone on from
+  std::optional<std::uint64_t> from_;       // gone on from, and readers have not been told
   Instant flushed_at_{};
 };
 

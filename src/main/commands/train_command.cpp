@@ -247,7 +247,9 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
   SPEEDO_INFO("Starting Optimization");
   reporter.start(solver.iteration(), images_per_iteration);
   drawing.file.begin(static_cast<std::uint64_t>(solver.iteration()));
-  if (solver.iteration() > 0) drawing.curves.go_on();
+  if (const auto from = static_cast<std::uint64_t>(solver.iteration()); from > 0) {
+    drawing.curves.go_on(from);
+  }
   SPEEDO_TRY(solver.solve());
   if (checkpoints.look_at_tests(solver)) drawing.add_tests(solver);
   if (auto failure = checkpoints.failure_at(solver.iteration())) return *std::move(failure);

@@ -216,7 +216,7 @@ void ProofMaster::cancel_strike() {
 MasterHooks ProofMaster::hooks(CheckpointWriter& checkpoints) {
   MasterHooks hooks;
   hooks.choose_files = [this](MasterOptions& options) { choose_files(options); };
-  hooks.on_training = [&checkpoints](const TrainingId& training, bool) {
+  hooks.on_training = [&checkpoints](const TrainingId& training, bool, std::uint64_t) {
     return checkpoints.begin(training);
   };
   hooks.snapshot = [this, &checkpoints](const SnapshotParts& parts) -> Result<void> {

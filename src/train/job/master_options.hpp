@@ -99,9 +99,10 @@ struct SnapshotParts {
 struct MasterHooks {
   // Once the nets are known, before anything is changed in the store; an error ends the master.
   std::function<Result<void>(std::int64_t weight_bytes)> admit;
-  // Which training goes on, or begins anew; before anything of an earlier one is removed from the
-  // store. An error ends the master.
-  std::function<Result<void>(const TrainingId& training, bool is_new)> on_training;
+  // Which training goes on, or begins anew, and at which iteration; before anything of an earlier
+  // one is removed from the store. An error ends the master.
+  std::function<Result<void>(const TrainingId& training, bool is_new, std::uint64_t iteration)>
+      on_training;
   // Another master had the job, and this one waited for it: chooses again which files it goes on
   // from, as that one may have written newer ones and removed these. Empty: they stay.
   std::function<void(MasterOptions& options)> choose_files = {};

@@ -151,7 +151,8 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   if (parts.hooks.on_training) {
     // Not by one that was replaced while it came here: files know no terms.
     SPEEDO_TRY(store.put_blob(probe_key(), ""));
-    SPEEDO_TRY(parts.hooks.on_training(session_->training(), !resumed_));
+    SPEEDO_TRY(
+        parts.hooks.on_training(session_->training(), !resumed_, session_->progress().iteration));
   }
   if (!start.from_store) {
     SPEEDO_TRY(store.clear());

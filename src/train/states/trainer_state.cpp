@@ -135,16 +135,24 @@ Result<void> TrainerEngine::take_seat(const TrainMessage& order) {
                 order.seat, head.stage(), head.solver_type(), state->values.size());
     return {};
   }
+  if (head.histories() != state_head().histories()) {
+    SPEEDO_WARN(
+        "the state at seat {} has no solver histories for the stages to come, as another "
+        "version has saved it: they begin anew there",
+        order.seat);
+  }
   load(*state);
   SPEEDO_INFO("goes on with the state of worker {} at iteration {} (seat {})", head.worker(),
               head.iteration(), order.seat);
   return {};
 }
 
+// Without histories that only a later stage goes on with it is another version's, and fits.
 bool TrainerEngine::fits(const record::WorkerState& head) const {
   const auto arena = static_cast<std::uint64_t>(learner_->layout().element_count());
   const record::WorkerState own = state_head();
-  return head.kind() == own.kind() && head.histories() == own.histories() &&
+  const bool has_none = head.histories() == 0 && !keeps_own_histories(spec());
+  return head.kind() == own.kind() && (has_none || head.histories() == own.histories()) &&
          (head.weights() == 0 || (head.weights() == arena && is_elastic(spec().kind))) &&
          UpdateRule::have_same_histories(head.solver_type(), own.solver_type());
 }
