@@ -51,13 +51,12 @@ Result<std::unique_ptr<MasterLease>> claim(const MasterOptions& options, MasterR
   return lease;
 }
 
-// Groups merge means, too, of their members.
-std::vector<bool> adds_one_by_one(const std::vector<Schedule>& stages) {
+// `updates`: of the stages. Groups merge means, too, of their members.
+std::vector<bool> adds_one_by_one(const std::vector<Schedule>& stages,
+                                  const std::vector<UpdateSpec>& updates) {
   std::vector<bool> adds;
-  for (const Schedule& stage : stages) {
-    const StrategyEntry* const entry = find_strategy(stage.strategy.name);
-    const bool in_groups = stage.strategy.name == "grouping";
-    adds.push_back(entry != nullptr && !entry->rounds && !in_groups);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    adds.push_back(!updates[i].in_rounds && stages[i].strategy.name != "grouping");
   }
   return adds;
 }
@@ -77,14 +76,15 @@ Result<void> deal_states(const MasterOptions& options, const JobNets& nets, Reco
         "the bits that it would have had (--deterministic)",
         count_workers(states.count), terms.expected_workers);
   }
+  const std::vector<UpdateSpec> updates = updates_of(config.stages);
   return speedo::deal_states(states, config.seats, config.term,
                              {.model = nets.layout().digest(),
                               .solver_type = nets.solver().type(),
-                              .stages = updates_of(config.stages),
+                              .stages = updates,
                               .workers = terms.expected_workers,
                               .offset_shards = terms.offset_shards,
                               .needs_all = terms.deterministic,
-                              .adds_residuals = adds_one_by_one(config.stages)},
+                              .adds_residuals = adds_one_by_one(config.stages, updates)},
                              store);
 }
 
