@@ -1,5 +1,6 @@
 #include "actors/master_reports.hpp"
 
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <utility>
@@ -52,15 +53,24 @@ void MasterReports::note(bool is_warning, std::string text) {
   });
 }
 
+void MasterReports::hurry(std::function<void()> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    hurries_ = is_telling_;
+  }
+  hurried_.notify_one();
+  thread_.post(std::move(done));
+}
+
 void MasterReports::flush_within(std::chrono::milliseconds time) {
   const auto done = std::make_shared<std::promise<void>>();
-  thread_.post([done] { done->set_value(); });
+  hurry([done] { done->set_value(); });
   done->get_future().wait_for(time);
 }
 
 Result<void> MasterReports::flush() {
   std::promise<void> done;
-  thread_.post([&done] { done.set_value(); });
+  hurry([&done] { done.set_value(); });
   done.get_future().get();
   const std::lock_guard lock(mutex_);
   if (broken_) return *broken_;
@@ -72,34 +82,51 @@ bool MasterReports::are_broken() const {
   return broken_.has_value();
 }
 
-void MasterReports::break_off(Error error) {
-  const std::lock_guard lock(mutex_);
-  broken_ = std::move(error);
-}
-
-void MasterReports::post(std::function<void()> work) {
+void MasterReports::post(Report report) {
   {
     const std::lock_guard lock(mutex_);
+    if (broken_) return;
+    reports_.push_back(std::move(report));
     waiting_ += 1;
+    if (std::exchange(is_telling_, true)) return;
   }
-  thread_.post([this, work = std::move(work)] {
-    if (are_broken()) return;
-    auto told = guarded("the master's reports broke off", [&]() -> Result<void> {
-      work();
-      tell_newest();
-      return {};
-    });
-    if (!told) break_off(std::move(told.error()));
-  });
+  thread_.post([this] { tell_all(); });
 }
 
-void MasterReports::tell_newest() {
-  std::unique_lock lock(mutex_);
+void MasterReports::tell_all() {
+  for (auto reports = next(); !reports.empty(); reports = next()) {
+    if (!std::ranges::all_of(reports, [this](const Report& each) { return tell(each); })) return;
+    rest();
+  }
+}
+
+// Those that wait; none: the next one calls tell_all() again.
+std::vector<MasterReports::Report> MasterReports::next() {
+  const std::lock_guard lock(mutex_);
+  if (reports_.empty() && newest_) {
+    waiting_ += 1;
+    reports_.emplace_back([this, progress = *std::exchange(newest_, std::nullopt)] {
+      hooks_.on_progress(progress, nullptr);
+    });
+  }
+  if (reports_.empty()) is_telling_ = hurries_ = false;
+  return std::exchange(reports_, {});
+}
+
+bool MasterReports::tell(const Report& report) {
+  auto told = guarded("the master's reports broke off", [&]() -> Result<void> {
+    report();
+    return {};
+  });
+  const std::lock_guard lock(mutex_);
   waiting_ -= 1;
-  if (waiting_ > 0 || !newest_) return;
-  const MasterProgress progress = *std::exchange(newest_, std::nullopt);
-  lock.unlock();
-  hooks_.on_progress(progress, nullptr);
+  if (!told) broken_ = std::move(told.error());
+  return told.has_value();
+}
+
+void MasterReports::rest() {
+  std::unique_lock lock(mutex_);
+  hurried_.wait_for(lock, kRest, [this] { return hurries_; });
 }
 
 }  // namespace speedo

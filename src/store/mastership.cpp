@@ -203,7 +203,7 @@ Result<ClaimAnswer> claim_job(KeyValue& map, const std::string& job, const Maste
     const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - answer.term;
     if (room == 0) return bad_term(job, *operation->master);
     // Further ahead each time, so that two who claim in turn do not outbid each other for ever.
-    term = answer.term + std::min(room, std::uint64_t{1} << static_cast<unsigned>(attempt));
+    term = answer.term + std::min(room, kTermStride << static_cast<unsigned>(attempt));
   }
   return Error{ErrorCode::kUnavailable,
                "others claim job '" + job + "' faster than this master: stop them"};

@@ -31,6 +31,10 @@ namespace speedo {
 // every step may be repeated. MemoryKeyValue does this under its mutex, Redis in scripts
 // (store/redis/master_scripts.hpp).
 
+// How far a term is above one that its master's clock does not pass. The runs of a term are
+// numbered from it, so it leaves the one before that many.
+inline constexpr std::uint64_t kTermStride = std::uint64_t{1} << 32;
+
 // What is stored of a job's mastership.
 struct MasterRecord {
   std::string term;    // empty: none

@@ -1,6 +1,7 @@
 // What a master's hooks hear, and when, where they are slow.
 #include "actors/master_reports.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <future>
 #include <new>
@@ -69,6 +70,24 @@ TEST_CASE("of more progress than may wait the newest is told, and then all again
   reports.progress(at(most + 6), nullptr);
   CHECK(reports.flush());
   CHECK(slow.told.back() == most + 6);
+}
+
+TEST_CASE("what comes while the thread rests is told in order, though nobody flushes") {
+  MasterHooks hooks;
+  std::promise<void> first, last;
+  std::vector<std::uint64_t> told;
+  hooks.on_progress = [&](const MasterProgress& progress, const std::vector<TestScores>*) {
+    told.push_back(progress.iteration);
+    if (progress.iteration == 1) first.set_value();
+    if (progress.iteration == 100) last.set_value();
+  };
+  MasterReports reports(hooks);
+  reports.progress(at(1), nullptr);
+  first.get_future().get();
+  for (std::uint64_t i = 2; i <= 100; ++i) reports.progress(at(i), nullptr);
+  last.get_future().get();
+  REQUIRE(told.size() == 100);
+  CHECK(std::ranges::is_sorted(told));
 }
 
 TEST_CASE("a hook that throws breaks its master's reports off, and is its error") {

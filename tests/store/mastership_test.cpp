@@ -67,12 +67,12 @@ TEST_CASE("every new term is above all before it", "[store][master]") {
   claim.holder = "host/2";
   claim.force = true;
   claim.term_floor = 50;
-  REQUIRE(granted(*store, claim) == 101);
+  REQUIRE(granted(*store, claim) == 100 + kTermStride);
   // Beyond what a double holds exactly.
   claim.term_floor = 18'000'000'000'000'000'001U;
   REQUIRE(granted(*store, claim) == 18'000'000'000'000'000'001U);
   claim.holder = "host/3";
-  REQUIRE(granted(*store, claim) == 18'000'000'000'000'000'002U);
+  REQUIRE(granted(*store, claim) == 18'000'000'000'000'000'001U + kTermStride);
 }
 
 TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][master]") {
@@ -85,7 +85,7 @@ TEST_CASE("a lease that is renewed is held, one that is not ends", "[store][mast
   REQUIRE(refused.left > kLong);
   REQUIRE(granted(*store, claim_of("host/1", term, milliseconds{1})) == term);
   store.wait_for_end_of_lease();
-  REQUIRE(granted(*other, claim_of("host/2")) == term + 1);
+  REQUIRE(granted(*other, claim_of("host/2")) == term + kTermStride);
   const auto late = store->claim_master(claim_of("host/1", term));
   REQUIRE(code_of(late) == ErrorCode::kSuperseded);
   REQUIRE_THAT(late.error().message, Catch::Contains("job 'test'") && Catch::Contains("host/2") &&
@@ -105,7 +105,7 @@ TEST_CASE("a lease ends at its time and not before", "[store][master]") {
     REQUIRE(granted(store, claim_of("host/1", term, milliseconds{300})) == term);
   }
   clock.advance(milliseconds{300});
-  REQUIRE(granted(store, claim_of("host/2")) == term + 1);
+  REQUIRE(granted(store, claim_of("host/2")) == term + kTermStride);
 }
 
 TEST_CASE("a lease that ended unnoticed is renewed", "[store][master]") {
@@ -169,7 +169,7 @@ TEST_CASE("a released job is free, and its term stays known", "[store][master]")
   REQUIRE_FALSE(asked(*store, claim_of("host/2")).granted);
   require(store->release_master(claim_of("host/1", term)));
   require(store->release_master(claim_of("host/1", term)));
-  REQUIRE(granted(*store, claim_of("host/2")) == term + 1);
+  REQUIRE(granted(*store, claim_of("host/2")) == term + kTermStride);
   require(store->release_master(claim_of("host/1", term)));
   REQUIRE_FALSE(asked(*store, claim_of("host/3")).granted);
 }
@@ -183,7 +183,7 @@ TEST_CASE("clear leaves mastership alone", "[store][master]") {
   REQUIRE(code_of(store->get_blob("job")) == ErrorCode::kNotFound);
   REQUIRE(asked(*store, claim_of("host/2")).holder == "host/1");
   require(store->release_master(claim_of("host/1", term)));
-  REQUIRE(granted(*store, claim_of("host/2")) == term + 1);
+  REQUIRE(granted(*store, claim_of("host/2")) == term + kTermStride);
 }
 
 TEST_CASE("of two claims at once one is granted", "[store][master]") {

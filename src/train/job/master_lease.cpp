@@ -47,7 +47,8 @@ Result<std::unique_ptr<MasterLease>> MasterLease::claim(std::shared_ptr<MasterSt
 
 // One attempt; remembers what was granted. Terms of different masters differ by their clocks,
 // though the store may have forgotten the last one. So do the numbers of their runs, which begin at
-// the term: it is that of now, however long the claim has waited.
+// the term: it is that of now, however long the claim has waited, and kTermStride above the last
+// one where this clock is behind.
 Result<ClaimAnswer> MasterLease::ask() {
   claim_.term_floor = std::max(platform_.wall_clock_microseconds(), claim_.term_floor);
   SPEEDO_ASSIGN(ClaimAnswer answer, store_->claim_master(claim_));
