@@ -5,10 +5,14 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <future>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+
+#include <fcntl.h>
 
 #include "caf/all.hpp"
 #include "caf/io/all.hpp"
@@ -79,10 +83,13 @@ inline caf::actor network_broker(caf::actor_system& system) {
 // Nobody listens at it: CAF wants a port for whom it publishes.
 inline constexpr std::uint16_t kNominalPort = 1;
 
+inline caf::io::network::default_multiplexer& network_of(caf::actor_system& system) {
+  return dynamic_cast<caf::io::network::default_multiplexer&>(system.middleman().backend());
+}
+
 // One connection of CAF's over a socket, which is CAF's from here on.
 inline caf::io::scribe_ptr scribe_of(caf::actor_system& system, int socket) {
-  return dynamic_cast<caf::io::network::default_multiplexer&>(system.middleman().backend())
-      .new_scribe(socket);
+  return network_of(system).new_scribe(socket);
 }
 
 // Serves `whom` to the peer at the other end of `socket`.
@@ -103,6 +110,32 @@ void reach(caf::actor_system& system, int socket, std::chrono::milliseconds pati
                    const std::set<std::string>&) { found(whom); },
                [&](caf::error& error) { failed(error); });
 }
+
+// While it exists, `serve` is called on CAF's network thread whenever `events` can be read.
+class NetworkEvents final : private caf::io::network::event_handler {
+ public:
+  // Takes a copy of the descriptor.
+  NetworkEvents(caf::actor_system& system, int events, std::function<void()> serve)
+      : event_handler(network_of(system), ::fcntl(events, F_DUPFD_CLOEXEC, 0)),
+        serve_(std::move(serve)) {
+    if (is_served()) backend().post([this] { activate(); });
+  }
+  // Requires: not on that thread.
+  ~NetworkEvents() override {
+    if (!is_served()) return;
+    backend().post([this] { passivate(); });
+    gone_.get_future().get();
+  }
+  bool is_served() const { return fd() >= 0; }  // false: there was no descriptor left
+
+ private:
+  void handle_event(caf::io::network::operation /*op*/) override { serve_(); }
+  void removed_from_loop(caf::io::network::operation /*op*/) override { gone_.set_value(); }
+  void graceful_shutdown() override {}
+
+  const std::function<void()> serve_;
+  std::promise<void> gone_;
+};
 
 inline std::string render(const caf::actor_system& system, const caf::error& error) {
   return system.render(error);

@@ -123,6 +123,7 @@ Result<MasterProgress> run_master_seen(const MasterArguments& node, const ActorS
   ActorConfig config;
   try_threads();
   caf::actor_system system{config};
+  const NetworkService service(system, *gate);
   MasterReports reports(hooks);
   ActorEnd end("the master");
   const caf::actor actor = system.spawn<MasterActor>(actor_hooks(hooks, reports, end));

@@ -47,6 +47,16 @@ Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, b
        .silence = kConnectionTimeout});
 }
 
+NetworkService::NetworkService(caf::actor_system& system, Gate& gate) : gate_(gate) {
+  events_.emplace(system, gate.events(), [&gate] { gate.serve(); });
+  if (events_->is_served()) gate.lend();
+}
+
+NetworkService::~NetworkService() {
+  events_.reset();
+  gate_.take_back();
+}
+
 Result<std::unique_ptr<Publication>> Publication::create(caf::actor_system& system, Gate& gate,
                                                          const caf::actor& whom,
                                                          const std::string& bind,

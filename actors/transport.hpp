@@ -19,6 +19,20 @@ namespace speedo {
 // that each kind of peer may send. Errors: those of Gate::create().
 Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, bool warns = false);
 
+// Has CAF's network thread serve a gate's sockets, as what comes in there goes on to CAF: until the
+// object ends, before the system does. Where no descriptor is left, the gate's own thread does.
+class NetworkService {
+ public:
+  NetworkService(caf::actor_system& system, Gate& gate);
+  ~NetworkService();
+  NetworkService(const NetworkService&) = delete;
+  NetworkService& operator=(const NetworkService&) = delete;
+
+ private:
+  Gate& gate_;
+  std::optional<compat::NetworkEvents> events_;
+};
+
 // An actor that is reachable through a gate's port, until the object ends, before the system does.
 class Publication {
  public:

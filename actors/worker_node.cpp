@@ -77,6 +77,7 @@ Result<void> run_worker_seen(const WorkerArguments& node, const ActorSeen& seen)
   ActorConfig config;
   try_threads();
   caf::actor_system system{config};
+  const NetworkService service(system, *gate);
   Connector connector(system, *gate);
   std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
   std::list<Member> members;

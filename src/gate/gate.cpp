@@ -27,6 +27,14 @@ void Gate::stop_listening() { loop_->stop_listening(); }
 
 void Gate::bear_silence(std::chrono::milliseconds silence) { loop_->bear_silence(silence); }
 
+int Gate::events() const { return loop_->events(); }
+
+void Gate::lend() { loop_->lend(); }
+
+void Gate::serve() { loop_->serve(); }
+
+void Gate::take_back() { loop_->take_back(); }
+
 GateCounts Gate::counts() const { return loop_->counts(); }
 
 }  // namespace speedo

@@ -48,7 +48,7 @@ struct CallTools {
 
 // The way in and out of a process: it owns every socket of the network, and gives CAF one end of a
 // pair of sockets for each peer that it let in. So CAF listens nowhere, and nobody unknown reaches
-// it. What peers say goes through GateLink, on one thread of the gate's own.
+// it. What peers say goes through GateLink, on one thread of the gate's own unless it is lent.
 //
 // Files of credentials that change are read again within two seconds; connections that stand stay.
 // A peer that is turned away is counted and, if there are not many, gets a line in the log.
@@ -64,7 +64,8 @@ class Gate {
   Gate& operator=(const Gate&) = delete;
 
   // Lets peers in at bind:port (0: any free one); returns the port. `arrive` gets CAF's end of each
-  // one's connection, on the gate's thread. Requires: not called before. Error: kUnavailable.
+  // one's connection, on the gate's thread or in serve(). Requires: not called before. Error:
+  // kUnavailable.
   using Arrive = std::function<void(std::unique_ptr<Descriptor> caf)>;
   Result<std::uint16_t> listen(const std::string& bind, std::uint16_t port, Arrive arrive);
   // When it returns, `arrive` is not called any more and the port is closed.
@@ -82,6 +83,16 @@ class Gate {
   // Of all connections: a peer that was let in and says nothing for so long is given up, with a
   // line in the log; 0: none is. A process that was stopped meanwhile first hears what has come.
   void bear_silence(std::chrono::milliseconds silence);
+
+  // Who has a thread that waits for other sockets too can serve the gate's on it, so that nothing
+  // between them passes from thread to thread: from lend() on serve() is called there whenever
+  // events(), a descriptor for epoll, can be read. The gate's own thread sees to deadlines
+  // meanwhile. From take_back() on, which waits for a serve() under way, it does all again; so that
+  // must be before the end.
+  int events() const;
+  void lend();
+  void serve();
+  void take_back();
 
   GateCounts counts() const;
 

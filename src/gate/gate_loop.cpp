@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kLookInterval{100};
+constexpr milliseconds kLentInterval{1000};
 constexpr seconds kReloadInterval{1};
 constexpr seconds kWarningInterval{60};
 
@@ -161,27 +162,64 @@ std::shared_ptr<const std::atomic<bool>> Gate::Loop::adopt(
 
 // Until the end, and then until what is to be said has left.
 void Gate::Loop::run() {
-  std::array<epoll_event, 64> events;
-  while (true) {
-    const Instant before = steady_clock().now();
-    if (ends_at_ && (members_.empty() || before >= *ends_at_)) break;
-    const int found = ::epoll_wait(epoll_->get(), events.data(), static_cast<int>(events.size()),
-                                   patience());
-    const Instant now = steady_clock().now();
-    for (int i = 0; i < found; ++i) {
-      const std::uint64_t place = events[static_cast<std::size_t>(i)].data.u64;
-      if (place == kWakePlace) {
-        do_posted();
-      } else if (place == kListenerPlace) {
-        accept_some(now);
-      } else {
-        using Ends = GateConnection::Ends;
-        service(place / 2, now, place % 2 == 0 ? Ends::kNetwork : Ends::kLocal);
-      }
+  std::unique_lock turn(turn_);
+  while (!is_over()) {
+    if (is_lent_) {
+      back_.wait_for(turn, patience() < 0 ? kLentInterval : milliseconds{patience()});
+      look_around(steady_clock().now());
+    } else {
+      serve_within(patience(), turn);
     }
-    look_around(now);
   }
   members_.clear();
+}
+
+bool Gate::Loop::is_over() const {
+  return ends_at_ && (members_.empty() || steady_clock().now() >= *ends_at_);
+}
+
+// While it waits another thread may serve the same events: what they tell of may be gone.
+void Gate::Loop::serve_within(int milliseconds, std::unique_lock<std::mutex>& turn) {
+  std::array<epoll_event, 64> events;
+  turn.unlock();
+  const int found = ::epoll_wait(epoll_->get(), events.data(), static_cast<int>(events.size()),
+                                 milliseconds);
+  turn.lock();
+  const Instant now = steady_clock().now();
+  for (int i = 0; i < found; ++i) {
+    const std::uint64_t place = events[static_cast<std::size_t>(i)].data.u64;
+    if (place == kWakePlace) {
+      do_posted();
+    } else if (place == kListenerPlace) {
+      accept_some(now);
+    } else {
+      using Ends = GateConnection::Ends;
+      service(place / 2, now, place % 2 == 0 ? Ends::kNetwork : Ends::kLocal);
+    }
+  }
+  look_around(now);
+}
+
+void Gate::Loop::serve() {
+  std::unique_lock turn(turn_);
+  serve_within(0, turn);
+}
+
+void Gate::Loop::lend() {
+  std::promise<void> done;
+  post([this, &done] {
+    is_lent_ = true;
+    done.set_value();
+  });
+  done.get_future().get();
+}
+
+void Gate::Loop::take_back() {
+  {
+    const std::lock_guard turn(turn_);
+    is_lent_ = false;
+  }
+  back_.notify_one();
 }
 
 // In milliseconds; -1: until something happens.

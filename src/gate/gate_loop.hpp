@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,7 +20,8 @@
 
 namespace speedo {
 
-// The thread of a gate: all its sockets, by epoll.
+// The thread of a gate: all its sockets, by epoll. While it is lent another thread has its turn at
+// them, and this one looks at deadlines alone.
 class Gate::Loop {
  public:
   static Result<std::unique_ptr<Loop>> create(GateOptions options);
@@ -29,6 +31,12 @@ class Gate::Loop {
   std::shared_ptr<const GateCredentials> credentials() const;
   GateLink::RulesOf rules_of(bool from_server) const;
   GateCounts counts() const;
+
+  // See Gate.
+  int events() const { return epoll_->get(); }
+  void lend();
+  void serve();
+  void take_back();
 
   void bear_silence(std::chrono::milliseconds silence);
   // Credentials that have changed count when it returns. Requires: not on the loop's thread.
@@ -66,9 +74,11 @@ class Gate::Loop {
   Loop(GateOptions options, std::shared_ptr<const GateCredentials> credentials);
   Result<void> open();
 
-  // From any thread: done on the loop's.
+  // From any thread: done by who serves.
   void post(std::function<void()> work);
   void run();
+  bool is_over() const;
+  void serve_within(int milliseconds, std::unique_lock<std::mutex>& turn);
   void do_posted();
   int patience() const;
   void look_around(Instant now);
@@ -105,7 +115,10 @@ class Gate::Loop {
   std::unique_ptr<Descriptor> epoll_, wake_, reserve_;
   const GateLimits limits_;
 
-  // Of the loop's thread.
+  // Held by who serves, and guards all below. Taken before mutex_.
+  std::mutex turn_;
+  std::condition_variable back_;
+  bool is_lent_ = false;
   std::unique_ptr<Descriptor> listener_;
   Arrive arrive_;
   Members members_;

@@ -237,6 +237,42 @@ TEST_CASE("CAF speaks with CAF through two gates, under a token and without") {
   }
 }
 
+TEST_CASE("a gate that is lent is served by who has it, and by itself before and afterwards") {
+  const test::TokenFolder tokens;
+  std::vector<std::thread::id> served_by;  // of those who come one after another
+  Port port(tokens.files("a"), [&] { served_by.push_back(std::this_thread::get_id()); });
+  const auto gate = caller_of(tokens.files("a"));
+  const auto call = [&](std::size_t which) {
+    auto made = gate->call("127.0.0.1", port.number(), kNoStop);
+    REQUIRE(made);
+    check_talk(port.arrived(which), made->caf->get());
+    return made;
+  };
+  const auto before = call(0);
+  port.gate().lend();
+  std::jthread server([&](const std::stop_token& stop) {
+    pollfd entry{.fd = port.gate().events(), .events = POLLIN, .revents = 0};
+    while (!stop.stop_requested()) {
+      if (::poll(&entry, 1, 10) > 0) port.gate().serve();
+    }
+  });
+  const std::thread::id lent_to = server.get_id();
+  const auto meanwhile = call(1);
+  // Deadlines are met as ever, and who knocks and says nothing has one.
+  const auto silent = port.knock();
+  read_from(silent->get(), kGreetingBytes);
+  CHECK(read_from(silent->get(), 1).empty());
+  server.request_stop();
+  server.join();
+  port.gate().take_back();
+  const auto afterwards = call(2);
+  CHECK(served_by[0] != lent_to);
+  CHECK(served_by[1] == lent_to);
+  CHECK(served_by[2] == served_by[0]);
+  write_to(before->caf->get(), test::direct_message("@<>+speedo::HelloMessage", "words"));
+  CHECK(read_from(port.arrived(0), 5).size() == 5);
+}
+
 TEST_CASE("more than any buffer holds arrives whole, though one side reads slowly") {
   const test::TokenFolder tokens;
   Port port(tokens.files("a"));
