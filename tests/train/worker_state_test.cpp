@@ -321,12 +321,16 @@ TEST_CASE("what a worker has alone in a stage counts histories for stages after 
   CHECK(arrays_before_run(gradients, solver).value() == 0);
 }
 
-TEST_CASE("what the store cannot give back of workers is said of a job that has any, and bits") {
-  CHECK(lost_without_states(0, true).empty());
-  const std::string plain = lost_without_states(2, false);
+TEST_CASE("what store or file has not of workers is said of a job that has any, and bits") {
+  CHECK(lost_without_states(WithoutStates::kStore, 0, true).empty());
+  const std::string plain = lost_without_states(WithoutStates::kStore, 2, false);
   CHECK(plain.find("those that waited for this master keep theirs") != std::string::npos);
   CHECK(plain.find("bits") == std::string::npos);
-  CHECK(lost_without_states(2, true).find("(--deterministic)") != std::string::npos);
+  const std::string of_file = lost_without_states(WithoutStates::kFile, 2, false);
+  CHECK(of_file.find("written without --snapshot-workers") != std::string::npos);
+  for (const auto what : {WithoutStates::kStore, WithoutStates::kFile}) {
+    CHECK(lost_without_states(what, 2, true).find("(--deterministic)") != std::string::npos);
+  }
 }
 
 TEST_CASE("states of another net, solver or schedule are refused, and the remedy is named") {

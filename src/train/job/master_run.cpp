@@ -126,10 +126,12 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   const std::string& state = start.checkpoint.session;
   config.first_version = Version{start.checkpoint.version.value + 1};
   if (start.from_store) config.training = {};
-  if (start.from_store && config.snapshot_workers) {
+  const bool files_have_none = !state.empty() && options.initial_states.count == 0;
+  if (config.snapshot_workers && (start.from_store || files_have_none)) {
     SPEEDO_ASSIGN(const std::uint64_t arrays,
                   arrays_of_a_worker(updates_of(config.stages), nets.solver()));
-    const std::string lost = lost_without_states(arrays, options.spec.deterministic);
+    const auto what = start.from_store ? WithoutStates::kStore : WithoutStates::kFile;
+    const std::string lost = lost_without_states(what, arrays, options.spec.deterministic);
     if (!lost.empty()) SPEEDO_WARN("{}", lost);
   }
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};

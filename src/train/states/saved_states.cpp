@@ -193,14 +193,19 @@ Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
   return most;
 }
 
-std::string lost_without_states(std::uint64_t arrays_of_a_worker, bool deterministic) {
+std::string lost_without_states(WithoutStates what, std::uint64_t arrays_of_a_worker,
+                                bool deterministic) {
   if (arrays_of_a_worker == 0) return {};
-  const std::string text =
-      "going on from the store, which has no states of workers: those that join anew begin without "
-      "what they had alone, those that waited for this master keep theirs (see --snapshot-workers)";
-  return deterministic ? text + "; training may not come to the bits that it would have had "
-                                "(--deterministic): only a checkpoint file has the states"
-                       : text;
+  const bool from_store = what == WithoutStates::kStore;
+  std::string text =
+      from_store ? "going on from the store, which has no states of workers: those that join anew "
+                   "begin without what they had alone, those that waited for this master keep "
+                   "theirs (see --snapshot-workers)"
+                 : "the checkpoint has no states of workers, which begin without what they had "
+                   "alone: it was written without --snapshot-workers, or none had given its own";
+  if (!deterministic) return text;
+  text += "; training may not come to the bits that it would have had (--deterministic)";
+  return from_store ? text + ": only a checkpoint file has the states" : text;
 }
 
 std::uint64_t seats_for(std::size_t states, std::uint64_t workers) {

@@ -59,9 +59,11 @@ Result<std::uint64_t> arrays_in_stage(const std::vector<UpdateSpec>& stages, std
 Result<std::uint64_t> arrays_of_a_worker(const std::vector<UpdateSpec>& stages,
                                          const caffe::SolverParameter& solver);
 
-// What a job that goes on from the store loses of what its workers have alone, of which the store
-// has nothing; empty: they have nothing alone.
-std::string lost_without_states(std::uint64_t arrays_of_a_worker, bool deterministic);
+// What a job loses of what its workers have alone that goes on from the store, which has nothing of
+// it, or from a checkpoint file without states; empty: they have nothing alone.
+enum class WithoutStates { kStore, kFile };
+std::string lost_without_states(WithoutStates what, std::uint64_t arrays_of_a_worker,
+                                bool deterministic);
 
 // How many seats a job that starts with so many workers has for so many states.
 std::uint64_t seats_for(std::size_t states, std::uint64_t workers);
