@@ -7,8 +7,12 @@
 // store, whole, and the work was done. A run that failed leaves no contribution. A round without
 // any contribution merges nothing; with nobody alive no round begins until somebody joins.
 //
-// Invariant: awaited_ is a subset of alive_, and is empty only if alive_ is.
-// Invariant: contributed_ and awaited_ are disjoint.
+// With `exact_workers` a round has so many runs, whatever happens: it begins when so many are
+// there, and what a worker that dies owes it is left to one that is not in the round, or joins.
+//
+// Invariant: awaited_ is a subset of alive_ and of in_round_. Without exact_workers_ it is empty
+// only if alive_ is, and nothing is missing.
+// Invariant: contributed_ is a subset of in_round_, and disjoint from awaited_.
 
 #include "sync.hpp"
 
@@ -31,20 +35,33 @@ Commands Sync::joined(const Joined& event) {
     const bool inserted = alive_.insert(worker).second;
     SPEEDO_ASSERT(inserted);
   }
-  return awaited_.empty() ? start_round() : Commands{};
+  return is_open() ? take_over() : start_round();
 }
 
 Commands Sync::left(WorkerId worker) {
   const auto erased = alive_.erase(worker);
   SPEEDO_ASSERT(erased == 1);
-  const bool last = awaited_.erase(worker) == 1 && awaited_.empty();
-  return last ? end_round() : Commands{};
+  if (awaited_.erase(worker) == 0) return {};
+  if (exact_workers_ != 0) missing_ += 1;
+  return is_open() ? take_over() : end_round();
+}
+
+Commands Sync::take_over() {
+  Commands commands;
+  for (const WorkerId worker : alive_) {
+    if (missing_ == 0) break;
+    if (!in_round_.insert(worker).second) continue;
+    awaited_.insert(worker);
+    missing_ -= 1;
+    commands.push_back(Train{worker});
+  }
+  return commands;
 }
 
 Commands Sync::reported(WorkerId worker) {
   const auto erased = awaited_.erase(worker);
   SPEEDO_ASSERT(erased == 1);
-  return awaited_.empty() ? end_round() : Commands{};
+  return is_open() ? Commands{} : end_round();
 }
 
 Commands Sync::end_round() {
@@ -58,14 +75,14 @@ Commands Sync::end_round() {
 }
 
 Commands Sync::start_round() {
-  awaited_ = alive_;
-  Commands commands;
-  for (const WorkerId worker : awaited_) commands.push_back(Train{worker});
-  return commands;
+  if (alive_.size() < exact_workers_) return {};
+  in_round_.clear();
+  missing_ = exact_workers_ != 0 ? exact_workers_ : alive_.size();
+  return take_over();
 }
 
-std::unique_ptr<Strategy> make_sync(const StrategyOptions& /*options*/) {
-  return std::make_unique<Sync>();
+std::unique_ptr<Strategy> make_sync(const StrategyOptions& options) {
+  return std::make_unique<Sync>(options.exact_workers);
 }
 
 }  // namespace speedo

@@ -115,6 +115,10 @@ Result<std::vector<Schedule>> make_stages(const ClusterFlags& flags) {
         stages.front().strategy.name +
         " has no rounds (faster workers train more anyway): use --sync, or leave it out");
   }
+  // All stages have rounds, see check_stage().
+  for (Schedule& stage : stages) {
+    stage.strategy.exact_workers = flags.deterministic ? range.start : 0;
+  }
   return stages;
 }
 

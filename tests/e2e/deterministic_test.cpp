@@ -1,15 +1,18 @@
 // A deterministic job that is interrupted ends with the very bits of one that is not.
 #include <signal.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <list>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "support/catch.hpp"
 #include "support/free_port.hpp"
 #include "support/long_runs.hpp"
+#include "support/poll.hpp"
 #include "support/process.hpp"
 #include "support/redis_server.hpp"
 #include "support/temp_dir.hpp"
@@ -24,8 +27,8 @@ namespace {
 
 using test::Process;
 
-// Enough that two deaths fall into it. In shared memory a round takes a millisecond, and the store
-// has a version each second.
+// Enough that two deaths fall into it. In shared memory a round takes half a millisecond, and the
+// store has a version each second.
 constexpr std::uint64_t kIterations = 500, kIterationsInMemory = 4000;
 constexpr int kRecords = 512;
 constexpr int kRecordBytes = 1 + 3 * 32 * 32;  // CIFAR-10's format
@@ -48,7 +51,7 @@ class Job {
     }
     std::ofstream(folder_ / "solver.prototxt")
         << R"(base_lr: 0.01 lr_policy: "step" gamma: 0.5 stepsize: 150 momentum: 0.9
-              weight_decay: 0.001 random_seed: 5 display: 0 max_iter: )"
+              weight_decay: 0.001 random_seed: 5 display: 20 max_iter: )"
         << iterations << " snapshot_prefix: \"" << (folder_ / "snap").string() << "\"\n"
         << R"(net_param { name: "bits"
             layer { name: "data" type: "Data" top: "data" top: "label"
@@ -84,17 +87,14 @@ class Job {
     processes_.emplace_back(std::move(command), folder_ / ("log" + std::to_string(logs_++)));
     return processes_.back();
   }
-  std::vector<Process*> start_workers() {
-    std::vector<Process*> workers;
-    for (int i = 0; i < 2; ++i) {
-      processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
-                                                       port_.address(), "--data-root",
-                                                       folder_.path().string()},
-                              folder_ / ("log" + std::to_string(logs_++)));
-      workers.push_back(&processes_.back());
-    }
-    return workers;
+  Process& start_worker() {
+    processes_.emplace_back(std::vector<std::string>{test::program("speedo-worker"), "--master",
+                                                     port_.address(), "--data-root",
+                                                     folder_.path().string()},
+                            folder_ / ("log" + std::to_string(logs_++)));
+    return processes_.back();
   }
+  std::vector<Process*> start_workers() { return {&start_worker(), &start_worker()}; }
   std::uint64_t version() {
     const auto store = open_redis_store(parse_redis_uri(redis_.tcp_uri()).value(), "bits").value();
     const auto weights = store->read(weights_key());
@@ -130,6 +130,18 @@ class Job {
   int logs_ = 0;
 };
 
+bool said(const Process& process, const char* what) {
+  return process.errors().find(what) != std::string::npos;
+}
+
+// That it has said last.
+std::uint64_t iteration_of(const Process& master) {
+  constexpr std::string_view kWord = "Iteration ";
+  const std::string log = master.errors();
+  const std::size_t last = log.rfind(kWord);
+  return last == std::string::npos ? 0 : std::strtoull(&log[last + kWord.size()], nullptr, 10);
+}
+
 void run_through(Job& whole) {
   Process& master = whole.start_master(false);
   whole.start_workers();
@@ -140,8 +152,8 @@ void run_through(Job& whole) {
 
 }  // namespace
 
-TEST_CASE("a deterministic job whose master is killed has the bits of one that ran through: "
-          "one in shared memory, one through Redis or by replicas") {
+TEST_CASE("a deterministic job whose master and worker are killed has the bits of one that ran "
+          "through: one in shared memory, one through Redis or by replicas") {
   std::vector<std::string> rules = {"gradient", "average", "replicated"};
   // One of the last two, in long runs both.
   if (!test::is_long()) rules.erase(rules.begin() + 1 + static_cast<int>(test::seed() % 2));
@@ -156,12 +168,20 @@ TEST_CASE("a deterministic job whose master is killed has the bits of one that r
       CAPTURE(test::seed(), rule, round);
       Job job(rule, iterations, in_memory);
       Process* master = &job.start_master(false);
-      job.start_workers();
-      for (int death = 0; death < 2; ++death) {
-        REQUIRE(job.version_beyond(job.version() + random.below(150)));
-        master->signal(SIGKILL);
-        master->wait();
-        master = &job.start_master(true);
+      const std::vector<Process*> workers = job.start_workers();
+      const std::uint64_t first = random.below(2);
+      for (std::uint64_t death = 0; death < 2; ++death) {
+        const std::uint64_t when = (death + 1) * iterations / 4 + random.below(iterations / 5);
+        test::poll_until([&] { return iteration_of(*master) >= when; });
+        Process& dies = death == first ? *master : *workers[random.below(2)];
+        dies.signal(SIGKILL);
+        dies.wait();
+        if (death == first) {
+          master = &job.start_master(true);
+        } else {
+          test::poll_until([&] { return said(*master, "training pauses"); });
+          job.start_worker();
+        }
       }
       const auto end = master->wait(std::chrono::seconds{120});
       INFO("resumed: " << master->errors());
@@ -183,9 +203,7 @@ TEST_CASE("a deterministic job whose store is emptied has the bits of one that r
   Job job(rule, kIterations, false);
   Process& master = job.start_master(false);
   job.start_workers();
-  const auto has_lost = [&] {
-    return master.errors().find("its run is done again") != std::string::npos;
-  };
+  const auto has_lost = [&] { return said(master, "its run is done again"); };
   for (int i = 0; i < 60 && !has_lost(); ++i) {
     REQUIRE(job.version_beyond(random.below(5)));  // not before it is back
     std::this_thread::sleep_for(std::chrono::milliseconds{random.below(20)});

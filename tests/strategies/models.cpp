@@ -98,6 +98,34 @@ Model sync_model() {
   };
 }
 
+Model exact_sync_model(std::uint64_t exact) {
+  // `ended`: runs of the round; `used`: who had one of them.
+  return [exact, ended = exact, alive = Ids(), running = Ids(), used = Ids(),
+          reported = Ids()](const Event& event) mutable {
+    const Seen what = seen(event);
+    alive.insert(what.newcomers.begin(), what.newcomers.end());
+    if (what.death) alive.erase(what.worker);
+    if (what.death || what.report) running.erase(what.worker);
+    if (what.report) ended += 1;
+    if (what.result) reported.insert(what.worker);
+    Answer answer;
+    if (ended == exact) {
+      answer.average(reported);
+      reported.clear();
+      if (alive.size() < exact) return answer.text();
+      ended = 0;
+      used.clear();
+    }
+    for (const std::uint64_t worker : alive) {
+      if (ended + running.size() == exact) break;
+      if (!used.insert(worker).second) continue;
+      running.insert(worker);
+      answer.add("train", worker);
+    }
+    return answer.text();
+  };
+}
+
 Model partial_sync_model(std::uint64_t max_advance) {
   return [rows = Rows(), catch_up = false, max_advance](const Event& event) mutable {
     const Seen what = seen(event);
@@ -189,7 +217,9 @@ Model model_of(const StrategyOptions& options) {
   if (name == "ssp") return ssp_model(options.staleness);
   if (name == "weedout") return weedout_model(options.window);
   if (name == "grouping") return grouping_model(options);
-  if (find_strategy(name)->rounds) return sync_model();
+  if (find_strategy(name)->rounds) {
+    return options.exact_workers == 0 ? sync_model() : exact_sync_model(options.exact_workers);
+  }
   return async_model();
 }
 

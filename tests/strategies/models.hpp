@@ -12,6 +12,7 @@ namespace speedo {
 
 Model async_model();
 Model sync_model();
+Model exact_sync_model(std::uint64_t exact);  // of so many runs a round
 Model partial_sync_model(std::uint64_t max_advance);
 Model ssp_model(std::uint64_t staleness);
 Model weedout_model(std::uint64_t window);

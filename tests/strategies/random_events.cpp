@@ -58,7 +58,7 @@ std::string World::apply(const Commands& commands) {
     }
     if (!right) return "illegal command: " + to_text(command);
   }
-  if (running.empty() && !alive.empty()) return "workers live, and nobody runs";
+  if (running.empty() && alive.size() >= least) return "workers live, and nobody runs";
   return {};
 }
 
@@ -69,7 +69,8 @@ Event next_event(World& world, std::uint32_t random, bool joins) {
   const auto pick = [&](const Ids& from) {
     return *std::next(from.begin(), static_cast<std::ptrdiff_t>(choice % from.size()));
   };
-  if (world.alive.empty() || (joins && kind < 2 && world.alive.size() < 8)) {
+  const bool nobody_else_can = world.alive.empty() || (world.running.empty() && kind >= 3);
+  if (nobody_else_can || (joins && kind < 2 && world.alive.size() < 8)) {
     std::vector<std::uint64_t> ids;
     std::vector<std::string> names;
     const std::size_t most = std::min<std::size_t>(8 - world.alive.size(), 4);
@@ -94,8 +95,10 @@ Event next_event(World& world, std::uint32_t random, bool joins) {
   return trained(worker, usual[worker % 3] + bits / 65536 % 16);
 }
 
-std::string compare(Strategy& strategy, const Model& model, const Randoms& randoms, bool sorted) {
+std::string compare(Strategy& strategy, const Model& model, const Randoms& randoms, bool sorted,
+                    std::uint64_t least) {
   World world;
+  world.least = least;
   std::string history;
   for (const std::uint32_t random : randoms) {
     const Event event = next_event(world, random);

@@ -18,6 +18,7 @@ using Ids = std::set<std::uint64_t>;
 struct World {
   Ids alive, running, pending;   // pending: reported, not yet decided on
   std::uint64_t next = 0;
+  std::uint64_t least = 1;       // workers that a round needs
 
   // What is wrong with these commands here, or nothing. Applies those that are right.
   std::string apply(const Commands& commands);
@@ -34,9 +35,9 @@ using Randoms = std::vector<std::uint32_t>;
 using Model = std::function<std::string(const Event&)>;
 
 // Runs a strategy beside its model. Returns the first difference or breach, or nothing. `sorted`:
-// the order of commands does not matter beyond what World demands.
+// the order of commands does not matter beyond what World demands; `least`: see there.
 std::string compare(Strategy& strategy, const Model& model, const Randoms& randoms,
-                    bool sorted = false);
+                    bool sorted = false, std::uint64_t least = 1);
 
 // Checks with rapidcheck that `property` of random sequences and a random number returns nothing.
 // With the seed that is kept and a fresh one, see support/random_seed.hpp.

@@ -169,6 +169,8 @@ MasterConfig random_config(const std::vector<std::string>& strategies, std::size
     stage.strategy.name = name;
     stage.iterations = strategies.size() > 1 ? 2 + salt % 3 : 0;
     stage.weight_by_staleness = name == "async";
+    const bool may_be_exact = name == "sync" && config.workers_min == config.workers_start;
+    if (may_be_exact && salt / 4 % 2 == 0) stage.strategy.exact_workers = config.workers_start;
     config.stages.push_back(stage);
   }
   return config;

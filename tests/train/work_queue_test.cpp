@@ -33,13 +33,15 @@ TEST_CASE("orders are carried out first in, first out, Trains up to the next mer
   CHECK(work.head() == Head::kNothing);
 }
 
-TEST_CASE("a mean takes the contributions in the order of the strategy, and merges are numbered") {
+TEST_CASE("a mean takes the contributions in the order of their data, and merges are numbered") {
   WorkQueue work;
   for (std::uint64_t worker = 0; worker < 4; ++worker) {
-    work.report(contribution_of(worker, worker));
+    Contribution made = contribution_of(worker, worker);
+    made.data.first = 9 - worker;
+    work.report(made);
   }
   CHECK(work.discard({1}).run == RunId{1});
-  work.average(Workers{{3}, {0}});
+  work.average(Workers{{0}, {3}});
   work.merge({2}, 1.0F);
   const MergeOrder mean = work.start_merge();
   CHECK(mean.mean);

@@ -63,6 +63,8 @@ struct MasterConfig {
   // theirs is to have the bits of this master's products. "": anything.
   std::string device = {};
   bool same_devices = false;  // all on what the first of them computes on
+  // The bits of the result depend on what each worker has alone, which is lost with it.
+  bool minds_lost_states = false;
   Digest model;
   StoreAddress store;                   // sent to workers, as job is; at most kTextMax bytes each
   std::string job;

@@ -80,6 +80,8 @@ struct StrategyOptions {
   std::vector<std::vector<std::string>> groups = {};
   std::uint64_t group_count = 0;     // grouping, measured: so many groups; 0: as the speeds suggest
   std::uint64_t regroup_interval = 0;  // grouping, measured: reports between measurements; 0: once
+  // What has rounds: runs of each round, done by whoever is there; 0: one of each live worker.
+  std::uint64_t exact_workers = 0;
 };
 
 // One line per known schedule.

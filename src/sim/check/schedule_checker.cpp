@@ -113,6 +113,7 @@ void ScheduleChecker::note_end(WorkerId worker, bool contributed) {
   Worker& state = workers_[worker];
   state.running = false;
   state.pending = contributed;
+  failed_ += contributed ? 0 : 1;
   state.clock += 1;
   if (rule_ == Rule::kWeedout) in_time_ = enter_ring(worker);
 }
@@ -144,14 +145,17 @@ void ScheduleChecker::after(const Event& event, const Commands& commands) {
 
 // Nobody may wait for ever: somebody has to be at work, and where the rule parks nobody, all.
 void ScheduleChecker::check_all_at_work() {
-  bool any = false, all = true, live = false;
+  bool any = false, all = true;
+  std::size_t live = 0;
   for (const auto& [id, state] : workers_) {
     if (!state.live) continue;
-    live = true;
+    live += 1;
     any |= state.running;
     all &= state.running;
   }
-  expect(!live || any, "all live workers wait, for nobody");
+  // With an exact number they may wait for others.
+  const bool wait_for_others = live < std::max<std::uint64_t>(options_.exact_workers, 1);
+  expect(any || wait_for_others, "all live workers wait, for nobody");
   const bool parks_nobody = rule_ == Rule::kAtOnce || rule_ == Rule::kWeedout;
   expect(!parks_nobody || all, "a live worker was left without work");
 }
@@ -196,6 +200,9 @@ void ScheduleChecker::obey(const Average& command) {
   if (rule_ == Rule::kRounds) {
     expect(running == 0, "the mean does not wait for all");
     expect(pending == command.workers.size(), "the mean leaves one out");
+    const std::size_t runs = command.workers.size() + std::exchange(failed_, 0);
+    expect(options_.exact_workers == 0 || runs % options_.exact_workers == 0,
+           "a round has another number of runs than asked for");
   }
   if (rule_ == Rule::kGrouping && !options_.groups.empty()) {
     for (const WorkerId worker : command.workers) {

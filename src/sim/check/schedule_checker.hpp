@@ -64,6 +64,7 @@ class ScheduleChecker {
   std::map<WorkerId, Worker> workers_;
   std::deque<std::vector<WorkerId>> merges_;  // ordered, not taken
   bool began_ = false;
+  std::size_t failed_ = 0;  // runs since the last mean
   // Weed-out.
   std::deque<WorkerId> ring_;
   std::size_t ring_size_ = 0;

@@ -7,6 +7,14 @@
 #include "sim/check/session_checker.hpp"
 
 namespace speedo::sim {
+namespace {
+
+std::vector<WorkerId> in_order(std::vector<WorkerId> workers) {
+  std::ranges::sort(workers);
+  return workers;
+}
+
+}  // namespace
 
 // The worker of a run that is done again is gone, or the run came to nothing.
 void SessionChecker::will_not_come(std::uint64_t worker) {
@@ -90,7 +98,8 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
   std::vector<WorkerId> workers;
   for (const auto& each : c.contributions) workers.push_back(each.worker);
   if (put_off_.empty()) {
-    const bool is_ordered = schedule_ == nullptr || schedule_->take_merge() == workers;
+    const bool is_ordered =
+        schedule_ == nullptr || in_order(schedule_->take_merge()) == in_order(workers);
     expect(kMerges, is_ordered, "not the merge that the schedule has ordered");
   } else {
     expect(kMerges, again_.empty() && put_off_ == workers, "not the merge that was put off");
@@ -108,6 +117,10 @@ void SessionChecker::obey(const master_command::StartMerge& c) {
     expect(kMerges, found->second.worker == each.worker.value, "a merge names another worker");
     expect(kErasure, !erased_.contains(each.worker.value), "a merge of records that were erased");
     check_weight(c, each, found->second);
+    const bool follows = merging_runs_.empty() ||
+                         contributions_[merging_runs_.back()].shards.first <
+                             found->second.shards.first;
+    expect(kMerges, follows, "the mean is not in the order of the data");
     found->second.fate = Fate::kMerging;
     merging_runs_.push_back(each.run.value);
   }

@@ -26,6 +26,7 @@ constexpr std::uint64_t kReplicaStream = 0x5EEE;
 constexpr std::uint64_t kShardStream = 0x5EEF;
 constexpr std::uint64_t kStateStream = 0x5EF0;
 constexpr std::uint64_t kManifestStream = 0x5EF1;
+constexpr std::uint64_t kExactStream = 0x5EF2;
 
 // A time in [low, high], small ones as likely as large ones.
 Instant draw_time(Random& random, Instant low, Instant high) {
@@ -50,6 +51,17 @@ void draw_membership(Random& random, Scenario& scenario) {
   config.worker_timeout = seconds(2 + random.below(9));
   config.stall_timeout = seconds(5 + random.below(16));
   config.shard_by_speed = random.below(4) == 0 && shards_by_speed(config.stages);
+}
+
+// Rounds of a number of runs, where training pauses below as many workers.
+void draw_exact_rounds(Random& random, Scenario& scenario) {
+  const MasterConfig& config = scenario.config;
+  if (config.workers_min != config.workers_start || random.below(2) == 0) return;
+  for (Schedule& stage : scenario.config.stages) {
+    if (find_strategy(stage.strategy.name)->rounds) {
+      stage.strategy.exact_workers = config.workers_start;
+    }
+  }
 }
 
 // So many contributions that a run is long enough for faults, and short enough to be repeated
@@ -277,6 +289,8 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<std::string>& names
   draw_manifest_faults(manifests, scenario);
   Random states = Random::derive(seed, {kStateStream});
   draw_states(states, scenario);
+  Random exact = Random::derive(seed, {kExactStream});
+  draw_exact_rounds(exact, scenario);
   set_deadline(scenario);
   return scenario;
 }

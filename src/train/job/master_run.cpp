@@ -88,6 +88,22 @@ Result<void> deal_states(const MasterOptions& options, const JobNets& nets, Reco
                              store);
 }
 
+// What workers have alone, of which the start may have nothing.
+Result<void> mind_states(MasterOptions& options, const JobStart& start, const JobNets& nets) {
+  MasterConfig& config = options.session;
+  if (!config.snapshot_workers) return {};
+  SPEEDO_ASSIGN(const std::uint64_t arrays,
+                arrays_of_a_worker(updates_of(config.stages), nets.solver()));
+  config.minds_lost_states = options.spec.deterministic && arrays > 0;
+  const bool files_have_none =
+      !start.checkpoint.session.empty() && options.initial_states.count == 0;
+  if (!start.from_store && !files_have_none) return {};
+  const auto what = start.from_store ? WithoutStates::kStore : WithoutStates::kFile;
+  const std::string lost = lost_without_states(what, arrays, options.spec.deterministic);
+  if (!lost.empty()) SPEEDO_WARN("{}", lost);
+  return {};
+}
+
 Result<std::unique_ptr<JobNets>> make_nets(const MasterOptions& options, const JobSpec& spec,
                                            const TrainerParts& parts) {
   const MasterConfig& config = options.session;
@@ -126,14 +142,7 @@ Result<JobStart> MasterRun::begin_session(MasterOptions& options, const Parts& p
   const std::string& state = start.checkpoint.session;
   config.first_version = Version{start.checkpoint.version.value + 1};
   if (start.from_store) config.training = {};
-  const bool files_have_none = !state.empty() && options.initial_states.count == 0;
-  if (config.snapshot_workers && (start.from_store || files_have_none)) {
-    SPEEDO_ASSIGN(const std::uint64_t arrays,
-                  arrays_of_a_worker(updates_of(config.stages), nets.solver()));
-    const auto what = start.from_store ? WithoutStates::kStore : WithoutStates::kFile;
-    const std::string lost = lost_without_states(what, arrays, options.spec.deterministic);
-    if (!lost.empty()) SPEEDO_WARN("{}", lost);
-  }
+  SPEEDO_TRY(mind_states(options, start, nets));
   if (start.from_store || !config.snapshot_workers) options.initial_states = {};
   config.seats = seats_for(options.initial_states.count, config.workers_start);
   // A place in the data of which there is no state goes to who is without one.

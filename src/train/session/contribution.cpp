@@ -6,6 +6,10 @@
 
 namespace speedo {
 
+void sort_by_data(std::vector<Contribution>& contributions) {
+  std::ranges::sort(contributions, {}, [](const Contribution& each) { return each.data.first; });
+}
+
 std::uint64_t staleness_of(const Contribution& contribution, Version newest) {
   return newest > contribution.base ? newest.value - contribution.base.value : 0;
 }

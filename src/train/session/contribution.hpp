@@ -34,6 +34,9 @@ inline bool is_among(const std::vector<WorkerId>& workers, WorkerId worker) {
   return std::ranges::find(workers, worker) != workers.end();
 }
 
+// The order that a mean is taken in: as the workers of a round that nobody left would have it.
+void sort_by_data(std::vector<Contribution>& contributions);
+
 // Updates merged since the weights that the contribution was computed from.
 std::uint64_t staleness_of(const Contribution& contribution, Version newest);
 

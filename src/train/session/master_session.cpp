@@ -239,6 +239,11 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   const bool had_orders = runs_.remove(id, {member.uuid_high, member.uuid_low});
   if (had_orders || !config_.memory.empty()) work_.worker_is_gone(id);
   if (!member.ready) return;
+  if (had_orders && config_.minds_lost_states) {
+    out_.note(true, "what worker {} had alone is lost with it: training may not come to the bits "
+              "that it would have had (--deterministic); the last checkpoint has the states of all",
+              member.name);
+  }
   update_pause();
   if (member.known && is_training()) tell(Left{id});
 }

@@ -148,7 +148,8 @@ void MasterSession::Impl::send_train(WorkerId id, const ShardLeases::Lease& leas
   }
   const Runs::Order order = runs_.start(id, clock_.now());
   // Not of all who are ready: one that became so in the round's merge begins with the next round.
-  const float scale = stages_.rate_scale(iteration(), started_together_);
+  const std::uint64_t exact = schedule().strategy.exact_workers;
+  const float scale = stages_.rate_scale(iteration(), exact != 0 ? exact : started_together_);
   figures_.ordered(id, iteration());
   out_.add(master_command::SendTrain{
       member.peer,
@@ -197,7 +198,7 @@ void MasterSession::Impl::expect_merge() {
     merge.contributions.push_back(
         {.worker = worker, .run = run, .base = tally_.newest(), .data = leases_.current(worker)});
   }
-  std::ranges::sort(merge.contributions, {}, &Contribution::worker);
+  sort_by_data(merge.contributions);
   out_.add(master_command::ExpectMerge{merge_command({}, merge)});
 }
 

@@ -37,6 +37,7 @@ void WorkQueue::average(std::span<const WorkerId> workers) {
   SPEEDO_ASSERT(!workers.empty());
   MergeOrder merge{{}, true};
   for (const WorkerId worker : workers) merge.contributions.push_back(take(worker));
+  sort_by_data(merge.contributions);
   queue_.emplace_back(std::move(merge));
 }
 
