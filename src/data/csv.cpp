@@ -68,10 +68,11 @@ class CsvParser {
                  fmt::format("'{}' line {}, column {}: {}", file_, line_, column + 1, what)};
   }
 
-  Result<float> number(const std::vector<std::string_view>& fields, std::size_t column) const {
+  template <class Number>
+  Result<Number> number(const std::vector<std::string_view>& fields, std::size_t column) const {
     const std::string_view field = fields[column];
     const bool has_plus = field.starts_with('+') && !field.starts_with("+-");
-    const auto value = parse_number<float>(field.substr(has_plus ? 1 : 0));
+    const auto value = parse_number<Number>(field.substr(has_plus ? 1 : 0));
     if (!value || !std::isfinite(*value)) {
       return fault(column, fmt::format("'{}' is not a number", shown(field)));
     }
@@ -105,9 +106,10 @@ class CsvParser {
     record.height = options_.dims.height;
     record.width = options_.dims.width;
     const std::size_t label_column = options_.label_first ? 0 : fields.size() - 1;
-    SPEEDO_ASSIGN(const float label, number(fields, label_column));
-    if (label != std::trunc(label) || std::fabs(label) > 16777216.0F) {
-      return fault(label_column, fmt::format("label '{}' is not a whole number below 2^24",
+    // Not as a float, which is a whole number where what was written is not, and 2^24 beyond it.
+    SPEEDO_ASSIGN(const double label, number<double>(fields, label_column));
+    if (label != std::trunc(label) || std::fabs(label) > 16777216.0) {
+      return fault(label_column, fmt::format("label '{}' is not a whole number up to 2^24",
                                              shown(fields[label_column])));
     }
     record.label = static_cast<std::int64_t>(label);
@@ -119,7 +121,7 @@ class CsvParser {
 
   Result<void> add_value(const std::vector<std::string_view>& fields, std::size_t column,
                          Record& record) const {
-    SPEEDO_ASSIGN(const float raw, number(fields, column));
+    SPEEDO_ASSIGN(const float raw, number<float>(fields, column));
     const float value = raw * options_.scale + options_.offset;
     if (options_.floats) {
       record.floats.push_back(value);

@@ -64,6 +64,10 @@ TEST_CASE("bad tables are errors with line and column") {
   check_error(parse(folder, "1,+-2\n"), ErrorCode::kData, "'+-2' is not a number");
   check_error(parse(folder, "1,+\n"), ErrorCode::kData, "'+' is not a number");
   check_error(parse(folder, "1,2,0.5\n"), ErrorCode::kData, "label '0.5' is not a whole number");
+  for (const std::string label : {"16777217", "-16777217", "5.0000000001", "1e30"}) {
+    check_error(parse(folder, "1,2," + label + "\n"), ErrorCode::kData,
+                "label '" + label + "' is not a whole number");
+  }
   check_error(parse(folder, "1,256,0\n"), ErrorCode::kData, "column 2: 256 becomes 256");
   check_error(parse(folder, "-1,2,0\n"), ErrorCode::kData, "no byte");
   check_error(parse(folder, "nan,2,0\n"), ErrorCode::kData, "'nan' is not a number");
