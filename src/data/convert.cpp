@@ -1,17 +1,21 @@
 #include "data/convert.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
+#include <speedo/base/folder.hpp>
 
 #include "caffe.pb.h"
 #include "data/bad_records.hpp"
 #include "data/dataset_writer.hpp"
 #include "data/datum/datum.hpp"
+#include "data/folder_target.hpp"
 #include "data/record_group.hpp"
 
 namespace speedo {
@@ -46,6 +50,16 @@ Result<std::unique_ptr<DatasetWriter>> make_writer(DataSource& source,
       std::make_unique<DatumWriter>(source, std::move(database)));
 }
 
+// Otherwise the system says of the whole name that it does not exist.
+Result<void> check_parent(const std::filesystem::path& output) {
+  const std::filesystem::path folder = folder_of(named_folder(output));
+  std::error_code code;
+  if (std::filesystem::exists(folder, code) || code) return {};
+  return Error{ErrorCode::kCannotWrite, fmt::format("cannot write '{}': its folder '{}' does not "
+                                                    "exist: create it, or name another",
+                                                    output.string(), folder.string())};
+}
+
 }  // namespace
 
 RecordFormat record_format_named(const std::string& backend) {
@@ -56,6 +70,7 @@ RecordFormat record_format_named(const std::string& backend) {
 
 Result<std::unique_ptr<DatabaseWriter>> make_database_writer(const ConvertOptions& options) {
   SPEEDO_ASSERT(options.format != RecordFormat::kHdf5);
+  SPEEDO_TRY(check_parent(options.output));
   if (options.format == RecordFormat::kLmdb) return make_lmdb_writer(options);
   if (options.format == RecordFormat::kLevelDb) return make_leveldb_writer(options);
   return make_datumfile_writer(options);

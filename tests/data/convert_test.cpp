@@ -160,6 +160,18 @@ TEST_CASE("converters replace nothing unless forced, and only data of their own 
   CHECK(read_bytes(folder / "precious" / "thesis.txt") == "x");
 }
 
+TEST_CASE("an output whose folder is not there is an error that names the folder") {
+  const TempDir folder;
+  MemorySource source(numbered_records(3));
+  for (const RecordFormat format :
+       {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile}) {
+    check_error(convert(source, {.output = folder / "none" / "d", .format = format}),
+                ErrorCode::kCannotWrite,
+                "its folder '" + (folder / "none").string() + "' does not exist: create it");
+  }
+  CHECK(entries(folder) == 0);
+}
+
 TEST_CASE("a failure in the middle leaves nothing behind") {
   const TempDir folder;
   for (const auto format : {RecordFormat::kLmdb, RecordFormat::kLevelDb, RecordFormat::kDatumfile,
