@@ -111,9 +111,9 @@ TEST_CASE("a TIFF that says it is turned is turned upright, whatever color is as
 }
 
 TEST_CASE("gray and bit maps stay gray; 16 bits lose the lower ones") {
-  const Record gray = decoded("P5 2 2 15\n" + std::string("\x00\x05\x0a\x0f", 4));
+  const Record gray = decoded("P2 4 1 15\n0 3 10 15\n");
   CHECK(gray.channels == 1);
-  CHECK(gray.bytes == std::vector<std::uint8_t>{0, 85, 170, 255});
+  CHECK(gray.bytes == std::vector<std::uint8_t>{0, 51, 170, 255});
   const Record wide = decoded("P5 1 2 65535\n" + std::string("\x12\x34\xff\x00", 4));
   CHECK(wide.bytes == std::vector<std::uint8_t>{0x12, 0xff});
   const Record bits = decoded("P4 10 1\n" + std::string("\x80\x40", 2));
@@ -125,6 +125,22 @@ TEST_CASE("gray and bit maps stay gray; 16 bits lose the lower ones") {
   const Record named = decoded(palette + std::string("\xa0\0\0\0", 4));
   CHECK(named.channels == 1);
   CHECK(named.bytes == std::vector<std::uint8_t>{0xf0, 0x10, 0xf0});
+}
+
+TEST_CASE("a PNM's largest value scales decimals of a byte alone, as in OpenCV") {
+  const auto check = [](const std::string& file, const std::vector<std::uint8_t>& planes) {
+    CAPTURE(file);
+    CHECK(decoded(file).bytes == planes);
+  };
+  check("P5 4 1 15\n" + std::string("\x00\x05\x0a\x0f", 4), {0, 5, 10, 15});
+  check("P6 1 1 100\n" + std::string("\x07\x32\x64", 3), {100, 50, 7});
+  check("P5 3 1 1000\n" + std::string("\x00\xff\x01\xf4\x03\xe8", 6), {0, 1, 3});
+  check("P2 3 1 1000\n255 500 1000\n", {0, 1, 3});
+  check("P3 1 1 100\n7 50 100\n", {255, 127, 17});
+  Record record;
+  for (const std::string beyond : {"P5 1 1 15\n\x10", "P2 1 1 15\n16\n", "P2 1 1 1000\n1001\n"}) {
+    check_error(decode_bytes(beyond, ImageColor::kNative, record), ErrorCode::kData, "damaged PNM");
+  }
 }
 
 TEST_CASE("a PNG's gamma is not applied, 16 bits become the upper 8, alpha goes unless native") {

@@ -59,11 +59,13 @@ struct Pnm {
   std::uint64_t row_values() const { return static_cast<std::uint64_t>(channels()) * width; }
 };
 
-// As a byte; nothing for one that is too large.
+// As OpenCV makes a byte of it; nothing for one that is too large. Of two bytes the upper is left,
+// decimals become what is written of 255, and bytes stay as they are.
 std::optional<std::uint8_t> scaled(const Pnm& pnm, std::uint32_t value) {
   if (value > pnm.largest) return std::nullopt;
   if (pnm.is_bits()) return static_cast<std::uint8_t>(value == 0 ? 255 : 0);
-  if (pnm.largest == 65535) return static_cast<std::uint8_t>(value >> 8U);
+  if (pnm.largest > 255) return static_cast<std::uint8_t>(value >> 8U);
+  if (!pnm.is_text()) return static_cast<std::uint8_t>(value);
   return static_cast<std::uint8_t>(std::uint64_t{value} * 255 / pnm.largest);
 }
 
