@@ -143,6 +143,13 @@ TEST_CASE("a PNM's largest value scales decimals of a byte alone, as in OpenCV")
   }
 }
 
+TEST_CASE("a WebP becomes gray by finer weights than other formats, as in OpenCV 4.6") {
+  const std::vector<std::uint8_t> pixels = {218, 123, 1,   55,  77,  104, 98,  245, 56,
+                                            67,  231, 148, 127, 232, 196, 107, 212, 176};
+  const std::vector<std::uint8_t> grays = {138, 73, 180, 173, 197, 177};
+  CHECK(decoded(webp_of(pixels), ImageColor::kGray).bytes == grays);
+}
+
 TEST_CASE("a PNG's gamma is not applied, 16 bits become the upper 8, alpha goes unless native") {
   std::vector<std::uint8_t> wide;
   for (const std::uint8_t value : kPixels) {

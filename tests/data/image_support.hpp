@@ -18,9 +18,9 @@ inline const std::vector<std::uint8_t> kPixels = {10, 20,  30,  40,  50,  60,  7
                                                   11, 121, 131, 141, 151, 161, 171, 181, 255};
 
 // Files of them.
-inline std::string webp_of() {
+inline std::string webp_of(const std::vector<std::uint8_t>& pixels = kPixels) {
   std::uint8_t* memory = nullptr;
-  const std::size_t bytes = WebPEncodeLosslessRGB(kPixels.data(), 3, 2, 9, &memory);
+  const std::size_t bytes = WebPEncodeLosslessRGB(pixels.data(), 3, 2, 9, &memory);
   REQUIRE(bytes > 0);
   std::string file(reinterpret_cast<char*>(memory), bytes);
   WebPFree(memory);

@@ -63,6 +63,14 @@ struct AnnouncedImage {
   std::uint64_t file_bytes = 0;
 };
 
+// Of each pixel's bytes of blue, green and red the gray, the weights being in 1/32768; alpha goes.
+// Requires: there are colors.
+struct GrayWeights {
+  std::uint32_t blue = 0, green = 0, red = 0;
+  std::uint32_t rounding = 0;  // what is added before the lower bits are cut
+};
+void make_gray(DecodedPixels& pixels, const GrayWeights& weights);
+
 // Error kData. `what` may hold what a library says of the file.
 Error bad_image(const std::string& what);
 
@@ -79,7 +87,7 @@ Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
 // format that are not read.
 Result<void> decode_png(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels);
 Result<void> decode_jpeg(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels);
-Result<void> decode_webp(std::span<const std::byte> file, DecodedPixels& pixels);
+Result<void> decode_webp(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels);
 Result<void> decode_tiff(std::span<const std::byte> file, DecodedPixels& pixels);
 Result<void> decode_bmp(std::span<const std::byte> file, DecodedPixels& pixels);
 Result<void> decode_pnm(std::span<const std::byte> file, DecodedPixels& pixels);

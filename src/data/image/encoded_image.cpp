@@ -40,7 +40,7 @@ void set_planes(const DecodedPixels& pixels, std::int64_t channels, Record& reco
 }
 
 // Weights of blue, green and red in 1/16384, as OpenCV rounds 0.114, 0.587 and 0.299. The decoders
-// of PNG and JPEG have ways of their own.
+// of PNG, JPEG and WebP have ways of their own.
 void to_gray(Record& record) {
   constexpr std::uint32_t kBlue = 1868, kGreen = 9617, kRed = 4899;
   const auto plane = static_cast<std::size_t>(record.height * record.width);
@@ -125,6 +125,18 @@ Error bad_image(const std::string& what) {
   return Error{ErrorCode::kData, fmt::format("holds an encoded image that {}", shown_text(what))};
 }
 
+void make_gray(DecodedPixels& pixels, const GrayWeights& weights) {
+  const auto channels = static_cast<std::size_t>(pixels.channels);
+  const std::size_t count = pixels.values.size() / channels;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint8_t* color = pixels.values.data() + i * channels;
+    const std::uint32_t sum =
+        weights.blue * color[0] + weights.green * color[1] + weights.red * color[2];
+    pixels.values[i] = static_cast<std::uint8_t>((sum + weights.rounding) >> 15U);
+  }
+  pixels.resize(1, pixels.height, pixels.width);
+}
+
 Result<void> check_image(const AnnouncedImage& image) {
   if (image.height == 0 || image.width == 0 ||
       image.height > static_cast<std::uint64_t>(kBlobElementsMax) / kChannelsMax / image.width) {
@@ -142,7 +154,7 @@ Result<void> decode_pixels(std::span<const std::byte> file, ImageColor color,
   switch (format_of(file)) {
     case ImageFormat::kPng: return decode_png(file, color, pixels);
     case ImageFormat::kJpeg: return decode_jpeg(file, color, pixels);
-    case ImageFormat::kWebp: return decode_webp(file, pixels);
+    case ImageFormat::kWebp: return decode_webp(file, color, pixels);
     case ImageFormat::kTiff: return decode_tiff(file, pixels);
     case ImageFormat::kBmp: return decode_bmp(file, pixels);
     case ImageFormat::kPnm: return decode_pnm(file, pixels);

@@ -5,7 +5,7 @@
 
 namespace speedo {
 
-Result<void> decode_webp(std::span<const std::byte> file, DecodedPixels& pixels) {
+Result<void> decode_webp(std::span<const std::byte> file, ImageColor color, DecodedPixels& pixels) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(file.data());
   WebPBitstreamFeatures features{};
   if (WebPGetFeatures(bytes, file.size(), &features) != VP8_STATUS_OK) {
@@ -26,7 +26,10 @@ Result<void> decode_webp(std::span<const std::byte> file, DecodedPixels& pixels)
                                                            pixels.values.size(), stride)
                                       : WebPDecodeBGRInto(bytes, file.size(), pixels.values.data(),
                                                           pixels.values.size(), stride);
-  return decoded != nullptr ? Result<void>() : bad_image("is a damaged WebP");
+  if (decoded == nullptr) return bad_image("is a damaged WebP");
+  // OpenCV leaves WebP's gray to its cvtColor(), whose weights are finer than its readers' own.
+  if (color == ImageColor::kGray) make_gray(pixels, {3735, 19235, 9798, 16384});
+  return {};
 }
 
 }  // namespace speedo
