@@ -143,6 +143,26 @@ TEST_CASE("a PNM's largest value scales decimals of a byte alone, as in OpenCV")
   }
 }
 
+// The values are OpenCV 4.6's: its libpng makes the gray of all 16 bits, and cuts that.
+TEST_CASE("a PNG of 16 bits becomes gray before it loses the lower ones") {
+  std::vector<std::uint8_t> wide, clear;
+  for (const std::uint16_t value : {0xa3d4, 0x7d3c, 0x9986, 0xa41b, 0xe164, 0xac2f, 0x05cc, 0xce14,
+                                    0xabb8, 0xfac2, 0x492a, 0xa157, 0x218d, 0x6891, 0x9239, 0x83ec,
+                                    0x7806, 0xced5}) {
+    for (std::vector<std::uint8_t>* pixels : {&wide, &clear}) {
+      pixels->push_back(static_cast<std::uint8_t>(value >> 8U));
+      pixels->push_back(static_cast<std::uint8_t>(value & 0xFFU));
+    }
+    if (wide.size() % 6 == 0) clear.insert(clear.end(), {0x12, 0x34});
+  }
+  const std::vector<std::uint8_t> grays = {140, 201, 142, 136, 88, 133};
+  const Record gray = decoded(png_file(PNG_COLOR_TYPE_RGB, 16, wide, 3), ImageColor::kGray);
+  CHECK(gray.channels == 1);
+  CHECK(gray.bytes == grays);
+  const std::string alpha = png_file(PNG_COLOR_TYPE_RGB_ALPHA, 16, clear, 4);
+  CHECK(decoded(alpha, ImageColor::kGray).bytes == grays);
+}
+
 TEST_CASE("a WebP becomes gray by finer weights than other formats, as in OpenCV 4.6") {
   const std::vector<std::uint8_t> pixels = {218, 123, 1,   55,  77,  104, 98,  245, 56,
                                             67,  231, 148, 127, 232, 196, 107, 212, 176};
