@@ -1,6 +1,7 @@
 #include <speedo/base/remote_files.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <system_error>
 
 #include <speedo/base/file.hpp>
@@ -16,6 +17,49 @@ RemoteFiles* installed_files = nullptr;
 bool is_scheme_letter(char letter) {
   return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
          (letter >= '0' && letter <= '9') || letter == '+' || letter == '-' || letter == '.';
+}
+
+// Of s3 and hdfs the path is taken as it is.
+bool is_web_uri(std::string_view uri) {
+  return uri.starts_with("http://") || uri.starts_with("https://");
+}
+
+// Where the digest begins that a name ends in; else the name's end.
+std::size_t digest_at(std::string_view name) {
+  constexpr std::string_view kMark = "#sha256=";
+  constexpr std::size_t kBytes = kMark.size() + 64;
+  if (name.size() < kBytes || name.substr(name.size() - kBytes, kMark.size()) != kMark) {
+    return name.size();
+  }
+  const std::string_view digits = name.substr(name.size() - 64);
+  const bool is_digest = std::all_of(digits.begin(), digits.end(), [](unsigned char digit) {
+    return std::isxdigit(digit) != 0;
+  });
+  return is_digest ? name.size() - kBytes : name.size();
+}
+
+// What may stand in the path of a web server's URI for itself, by RFC 3986.
+bool is_path_letter(char letter) {
+  constexpr std::string_view kOthers = "/-._~!$&'()*+,;=:@";
+  const auto byte = static_cast<unsigned char>(letter);
+  return (byte < 0x80 && std::isalnum(byte) != 0) || kOthers.find(letter) != std::string_view::npos;
+}
+
+// A file's name as it is written behind `uri`: none of its letters may say something else there.
+std::string name_behind(std::string_view uri, std::string_view name) {
+  if (!is_web_uri(uri)) return std::string(name);
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  const std::size_t end = digest_at(name);
+  std::string written;
+  for (const char letter : name.substr(0, end)) {
+    if (is_path_letter(letter)) {
+      written += letter;
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(letter);
+    written += {'%', kDigits[byte >> 4U], kDigits[byte & 0xFU]};
+  }
+  return written.append(name.substr(end));
 }
 
 }  // namespace
@@ -34,7 +78,9 @@ std::string resolve_name(const std::string& name, const std::filesystem::path& b
   std::error_code code;
   const bool is_here =
       std::filesystem::path(name).is_absolute() || std::filesystem::exists(name, code);
-  if (!is_here && is_uri(base.string())) return base.string() + "/" + name;
+  if (!is_here && is_uri(base.string())) {
+    return base.string() + "/" + name_behind(base.string(), name);
+  }
   return resolve_path(name, base).string();
 }
 
@@ -60,8 +106,14 @@ bool may_be_missing(const Error& error) {
 
 std::string uri_beside(const std::string& list_uri, const std::string& name) {
   if (is_uri(name) || name.starts_with('/')) return name;
-  const std::string whole = list_uri.substr(0, list_uri.find_first_of("?#"));
-  return whole.substr(0, whole.rfind('/') + 1) + name;
+  const std::size_t end = is_web_uri(list_uri) ? list_uri.find_first_of("?#") : digest_at(list_uri);
+  const std::string whole = list_uri.substr(0, end);
+  return whole.substr(0, whole.rfind('/') + 1) + name_behind(whole, name);
+}
+
+std::string behind_root(const std::string& root, const std::string& name) {
+  if (!is_uri(root)) return root + name;
+  return is_uri(name) ? name : root + name_behind(root, name);
 }
 
 }  // namespace speedo

@@ -171,7 +171,7 @@ Result<std::unique_ptr<DataSource>> open_remote(const std::string& uri,
 
 Result<path> find_idx_labels(const std::string& images) {
   if (!is_uri(images)) return idx_labels_beside(images);
-  return find_file(uri_beside(images, idx_labels_beside(images).filename().string()), {});
+  return find_file(uri_beside(images, "") + idx_labels_beside(images).filename().string(), {});
 }
 
 std::optional<SourceKind> source_kind_named(const std::string& backend) {

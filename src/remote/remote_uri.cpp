@@ -143,7 +143,12 @@ Result<RemoteUri> parse_uri(const std::string& text) {
   }
   if (uri.path.empty()) uri.path = "/";
   const bool has_query = uri.scheme == UriScheme::kHttp || uri.scheme == UriScheme::kHttps;
-  if (has_query) uri.path.resize(std::min(uri.path.find('#'), uri.path.size()));
+  if (has_query && uri.path.find('#') != std::string::npos) {
+    uri.path.resize(uri.path.find_first_of("?#"));
+    return bad_uri(uri,
+                   "goes on with a '#' that is not that of #sha256=: write %23 for one that is "
+                   "part of a name");
+  }
   if (const std::size_t mark = uri.path.find('?'); has_query && mark != std::string::npos) {
     uri.query = uri.path.substr(mark);
     uri.path.resize(mark);

@@ -13,7 +13,8 @@ enum class UriScheme : std::uint8_t { kHttp, kHttps, kS3, kHdfs };
 // s3://BUCKET/KEY                      the key as it is
 // hdfs://HOST[:PORT]/PATH              the path as it is; the port is WebHDFS's (9870)
 //
-// Each may end in #sha256=HEX: what the file's bytes must come to.
+// Each may end in #sha256=HEX: what the file's bytes must come to. Behind http(s) no other '#' may
+// stand.
 struct RemoteUri {
   UriScheme scheme = UriScheme::kHttp;
   std::string host;    // with the port, if one is given; of s3 the bucket

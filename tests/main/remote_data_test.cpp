@@ -186,6 +186,37 @@ TEST_CASE("Workers of a cluster fetch a file once for all of them") {
   CHECK(!data.weights().empty());
 }
 
+TEST_CASE("An image of a list on a server is the one of that very name") {
+  ServedData data;
+  const RemoteServer& server = data.server;
+  const auto image = [](int side) {
+    const std::string sides = std::to_string(side);
+    return "P5 " + sides + " " + sides + " 255\n" +
+           std::string(static_cast<std::size_t>(side * side), 'x');
+  };
+  server.put("a", image(2));
+  server.put("a b", image(2));
+  const auto shape_of = [&](const std::string& name, const std::string& fields) {
+    server.put("list", name + " 1\n");
+    data.place.write("net.prototxt",
+                     "layer { name: 'data' type: 'ImageData' top: 'data' top: 'label' "
+                     "image_data_param { source: '" + server.uri("list") +
+                         "' batch_size: 1 is_color: false " + fields + " } }");
+    const Outcome shown = data.run({"speedo", "net", "--model", data.place.file("net.prototxt")});
+    INFO(name << "\n" << shown.errors);
+    REQUIRE(shown.exit_code == 0);
+    return shown.output;
+  };
+  for (const std::string name : {"a#1.pgm", "a?1.pgm", "a%20b", "a b#?%23.pgm"}) {
+    server.put(name, image(5));
+    server.put("of#1/" + name, image(7));
+    CHECK(shape_of(name, "").find("1 1 5 5 (25)") != std::string::npos);
+    CHECK(shape_of(name, "root_folder: 'of#1/'").find("1 1 7 7 (49)") != std::string::npos);
+    CHECK(shape_of(server.uri("a"), "root_folder: 'of#1/'").find("1 1 2 2 (4)") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("What cannot be fetched ends a command with a name and an exit code") {
   ServedData data;
   const RemoteServer& server = data.server;

@@ -259,7 +259,7 @@ TEST_CASE("A name and password for a web server come from ~/.netrc") {
 TEST_CASE("S3: requests are signed as the published rules want it") {
   const RemoteServer server;
   const std::string bytes = random_bytes(350000);
-  const std::string key = "a dir/plus+eq=at@(x)&~_\xc3\xa4.bin";
+  const std::string key = "a dir/plus+eq=at@(x)&~_\xc3\xa4#1?%20.bin";
   server.put("bucket/" + key, bytes);
   const Variable endpoint("AWS_ENDPOINT_URL", server.uri("s3"));
   const Variable id("AWS_ACCESS_KEY_ID", "KEYOFTESTS");
@@ -310,6 +310,23 @@ TEST_CASE("WebHDFS: bytes come from the DataNode that the NameNode names") {
   const auto missing = cache.fetch("hdfs://" + server.address() + "/data/other");
   REQUIRE(!missing);
   CHECK(missing.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("A file beside a list is the one of that very name") {
+  const RemoteServer server;
+  server.put("a", "another");
+  server.put("a b", "another");
+  const std::vector<std::string> names = {"a#1.jpg", "a?1.jpg", "a%20b", "a b#?%.jpg"};
+  for (const std::string& name : names) server.put(name, "this: " + name);
+  RemoteCache cache;
+  for (const std::string scheme : {"http://", "hdfs://"}) {
+    for (const std::string& name : names) {
+      const auto file = cache.fetch(uri_beside(scheme + server.address() + "/list.txt", name));
+      CAPTURE(scheme, name, file ? "" : file.error().message);
+      REQUIRE(file);
+      CHECK(bytes_of(*file) == "this: " + name);
+    }
+  }
 }
 
 TEST_CASE("A cache that cannot be kept is named") {

@@ -51,6 +51,15 @@ TEST_CASE("What is no URI of a file is refused, and no password is shown") {
   CHECK(refusal("http://host/fi\nle").code == ErrorCode::kUsage);
   CHECK(refusal("http://host/file#sha256=12").code == ErrorCode::kUsage);
   CHECK(refusal("http://host/" + std::string(5000, 'a')).code == ErrorCode::kUsage);
+  const std::string digest = "#sha256=" + std::string(64, 'a');
+  for (const std::string& mark : {std::string("#1"), std::string("#"),
+                                  std::string("?token=hidden#1"), "#1" + digest}) {
+    const Error error = refusal("http://host/file" + mark);
+    CHECK(error.code == ErrorCode::kUsage);
+    CHECK(error.message.find("'http://host/file' ") != std::string::npos);
+    CHECK(error.message.find("%23") != std::string::npos);
+    CHECK(error.message.find("hidden") == std::string::npos);
+  }
   const Error error = refusal("https://ann:geheim@host/file?token=hidden");
   CHECK(error.code == ErrorCode::kUsage);
   CHECK(error.message.find("geheim") == std::string::npos);
@@ -68,6 +77,19 @@ TEST_CASE("What names no URI is a path, and a path beside a URI is one") {
   CHECK(uri_beside("http://h/a/list.txt", "s3://b/c") == "s3://b/c");
   CHECK(resolve_name("no-such-file", "hdfs://h/d") == "hdfs://h/d/no-such-file");
   CHECK(resolve_name("/no-such-file", "hdfs://h/d") == "/no-such-file");
+}
+
+TEST_CASE("The name of a file beside a URI stays one name, whatever signs are in it") {
+  const std::string digest = "#sha256=" + std::string(64, 'a');
+  CHECK(uri_beside("http://h/a/l.txt", "b#1/c?d%20 (e).jpg") ==
+        "http://h/a/b%231/c%3Fd%2520%20(e).jpg");
+  CHECK(uri_beside("https://h/l.txt", "\xc3\xa4\t[1].jpg") == "https://h/%C3%A4%09%5B1%5D.jpg");
+  CHECK(uri_beside("http://h/l.txt", "c#1.jpg" + digest) == "http://h/c%231.jpg" + digest);
+  CHECK(uri_beside("http://h/l.txt", "c#sha256=12") == "http://h/c%23sha256=12");
+  CHECK(uri_beside("s3://b/a#1/l.txt" + digest, "c#2?d%20e.jpg") == "s3://b/a#1/c#2?d%20e.jpg");
+  CHECK(uri_beside("hdfs://h/a?1/l.txt", "c.jpg") == "hdfs://h/a?1/c.jpg");
+  CHECK(resolve_name("no such#1.txt", "http://h/a") == "http://h/a/no%20such%231.txt");
+  CHECK(resolve_name("none#1.txt", "s3://b/a") == "s3://b/a/none#1.txt");
 }
 
 TEST_CASE("A program without remote files says so") {

@@ -28,7 +28,8 @@ bool is_uri(std::string_view name);
 
 // What a user's name of a file or folder stands for: itself if it is a URI; else a path, as
 // resolve_path() finds it, whether it exists or not. `base` may be a URI (as the folder of a
-// prototxt that lies at one): a relative path that does not exist here is then one beneath it.
+// prototxt that lies at one): a relative path that does not exist here is then one beneath it,
+// written as by uri_beside().
 std::string resolve_name(const std::string& name, const std::filesystem::path& base);
 
 // The file that a user names, by resolve_name(); of a URI the local copy. Errors: those of
@@ -41,7 +42,12 @@ Result<std::filesystem::path> find_file(const std::string& name, const std::file
 bool may_be_missing(const Error& error);
 
 // What `name` means in a list that lies at a URI: a path is relative to that of the list, except
-// for one that begins with a slash.
+// for one that begins with a slash. Behind http(s):// it is a file's name whatever it holds, with
+// %XX for what would say something else; #sha256=HEX at its end stays a digest.
 std::string uri_beside(const std::string& list_uri, const std::string& name);
+
+// `name` with `root` before it, as it is unless `root` is a URI: then as uri_beside() writes it,
+// and without `root` if it is a URI itself.
+std::string behind_root(const std::string& root, const std::string& name);
 
 }  // namespace speedo

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <speedo/base/remote_files.hpp>
 #include <speedo/data/data_source.hpp>
 
 #include "data/image/encoded_image.hpp"
@@ -45,7 +46,7 @@ class ImageList {
 };
 
 struct ImageListOptions {
-  std::string root;                 // before each name, as it is
+  std::string root;                 // before each name, as behind_root() puts it
   std::filesystem::path base = {};  // second place to look for relative names
   ImageColor color = ImageColor::kColor;
   std::int64_t height = 0, width = 0;  // stretch images to these; 0: as they are
@@ -68,7 +69,7 @@ class ImageListSource : public DataSource {
 
  private:
   std::string file_name(std::int64_t index) const {
-    return options_.root + std::string(list_.name(index));
+    return behind_root(options_.root, std::string(list_.name(index)));
   }
   Error error_at(std::int64_t index, const Error& error) const;
   Result<void> finish(std::int64_t index, Result<void> read, Record& record) const;

@@ -189,7 +189,7 @@ Result<void> WindowBatchReader::check() const {
   if (!options_.cache_images) return {};
   std::uint64_t bytes = 0;
   for (const std::string& image : file_.images) {
-    const auto found = find_file(options_.root + image, options_.base);
+    const auto found = find_file(behind_root(options_.root, image), options_.base);
     std::error_code code;
     const auto size = found ? std::filesystem::file_size(*found, code) : 0;
     if (!code) bytes += size;
@@ -220,8 +220,8 @@ Result<std::shared_ptr<const std::string>> WindowBatchReader::image_file(std::ui
     const std::lock_guard lock(mutex_);
     if (const auto found = cached_.find(image); found != cached_.end()) return found->second;
   }
-  SPEEDO_ASSIGN(std::string bytes,
-                read_image_file(options_.root + file_.images[image], options_.base));
+  const std::string name = behind_root(options_.root, file_.images[image]);
+  SPEEDO_ASSIGN(std::string bytes, read_image_file(name, options_.base));
   auto file = std::make_shared<const std::string>(std::move(bytes));
   if (options_.cache_images) {
     const std::lock_guard lock(mutex_);
@@ -242,7 +242,8 @@ void WindowBatchReader::draw(Place& place) const {
 void WindowBatchReader::read_images(std::span<Place> places) {
   std::vector<ImageRead> images;
   for (Place& place : places) {
-    images.push_back({options_.root + file_.images[place.window->image], &place.image});
+    const std::string& name = file_.images[place.window->image];
+    images.push_back({behind_root(options_.root, name), &place.image});
   }
   read_images_together(
       images, file_.channels == 1 ? ImageColor::kGray : ImageColor::kColor,
