@@ -9,7 +9,6 @@
 #include <speedo/core/net_file.hpp>
 
 #include "base/trimmed.hpp"
-#include "base/whole_path.hpp"
 #include "cli/arguments.hpp"
 #include "cli/solver_file.hpp"
 #include "core/weight_sources.hpp"
@@ -60,18 +59,6 @@ Result<Phase> parse_phase(const std::string& text, Phase otherwise) {
   if (phase == "train") return Phase::kTrain;
   if (phase == "test") return Phase::kTest;
   return Error{ErrorCode::kUsage, "--phase takes TRAIN or TEST, not '" + text + "'"};
-}
-
-Result<void> check_target(const std::filesystem::path& target,
-                          const std::vector<std::filesystem::path>& inputs,
-                          const std::string& output) {
-  for (const std::filesystem::path& input : inputs) {
-    if (input.empty() || whole_path(input) != whole_path(target)) continue;
-    return usage_error(fmt::format("--output {} would replace {}, which is read: give it another "
-                                   "name",
-                                   output, input.string()));
-  }
-  return {};
 }
 
 std::int64_t images_per_pass(const Net& net) {

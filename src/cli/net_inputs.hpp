@@ -47,12 +47,6 @@ Result<std::unique_ptr<Net>> build_net(const NetFlags& flags, Phase phase, NetOp
 // "TRAIN" or "TEST", in any case; empty means `otherwise`. Error: kUsage.
 Result<Phase> parse_phase(const std::string& text, Phase otherwise);
 
-// What is read is not replaced: kUsage if `target`, which is written for --output `output`, is one
-// of `inputs`. Empty ones are none.
-Result<void> check_target(const std::filesystem::path& target,
-                          const std::vector<std::filesystem::path>& inputs,
-                          const std::string& output);
-
 // The first axis of what the first layer reads: images per forward pass. 0 if the net reads
 // nothing.
 std::int64_t images_per_pass(const Net& net);

@@ -1,4 +1,4 @@
-// speedo convert, where what it writes takes the place of what it reads.
+// The tools, where what they write would take the place of what they read.
 
 #include "command_support.hpp"
 
@@ -121,6 +121,62 @@ TEST_CASE("convert: parts of an HDF5 output take no data away that another list 
   CHECK(refused.exit_code == 73);
   CHECK(refused.error_line().find("m_0.h5' is an HDF5 file") != std::string::npos);
   CHECK(place.read("m_0.h5") == data);
+}
+
+// It is a usage error, and `kept` holds what it held.
+void check_kept(Context& place, const std::vector<std::string>& line, const std::string& kept) {
+  INFO(line[1] << ' ' << line.back());
+  const std::string before = place.read(kept);
+  REQUIRE(!before.empty());
+  const Outcome outcome = place.run(line);
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.error_line().find("would replace") != std::string::npos);
+  CHECK(place.read(kept) == before);
+}
+
+TEST_CASE("a mean does not go where its records are") {
+  Context place;
+  const std::string file = write_records(place, "datumfile"), folder = write_records(place, "lmdb");
+  std::filesystem::create_symlink(file, place.file("link"));
+  check_kept(place, {"speedo", "compute_image_mean", file, file}, "datumfile");
+  check_kept(place, {"speedo", "mean", "--force", file, place.file("./datumfile")}, "datumfile");
+  check_kept(place, {"speedo", "mean", "--force", place.file("link"), file}, "datumfile");
+  const std::string data = place.file("lmdb/data.mdb");
+  check_kept(place, {"speedo", "compute_image_mean", folder, data}, "lmdb/data.mdb");
+  check_kept(place, {"speedo", "mean", "--force", folder + "/", data}, "lmdb/data.mdb");
+  check_kept(place, {"speedo", "mean", "--force", data, data}, "lmdb/data.mdb");
+  const std::string parts = place.write("a.bin", "a") + "," + place.write("b.bin", "b");
+  check_kept(place, {"speedo", "mean", "--force", parts, place.file("b.bin")}, "b.bin");
+  const std::string beside = place.file("lmdb/mean.binaryproto");
+  CHECK(place.run({"speedo", "compute_image_mean", folder, beside}).exit_code == 0);
+  CHECK(place.run({"speedo", "compute_image_mean", folder, beside}).exit_code == 0);
+}
+
+TEST_CASE("convert_imageset replaces neither its list nor an image of it") {
+  Context place;
+  const std::string image = place.write("a.pgm", "P5 2 2 255\nabcd");
+  const std::string list = place.write("list.txt", "a.pgm 1\n");
+  const std::vector<std::string> line = {"speedo",        "convert_imageset",    "--backend",
+                                         "datumfile",     "--force",             place.file("./"),
+                                         list};
+  for (const std::string& kept : {std::string("list.txt"), std::string("a.pgm")}) {
+    std::vector<std::string> words = line;
+    words.push_back(place.file("./" + kept));
+    check_kept(place, words, kept);
+  }
+  std::vector<std::string> words = line;
+  words.push_back(place.write("other", "x"));
+  CHECK(place.run(words).exit_code == 0);
+}
+
+TEST_CASE("a drawing does not go where its net or its logs are") {
+  Context place;
+  check_kept(place, {"speedo", "draw_net", place.write_net("net.dot"), place.file("net.dot")},
+             "net.dot");
+  const std::string log = place.write("log.svg", "a log");
+  check_kept(place, {"speedo", "plot_log", "6", log, place.write("other.log", "x"), log},
+             "log.svg");
 }
 
 }  // namespace

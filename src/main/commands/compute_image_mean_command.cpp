@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "caffe.pb.h"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "core/weight_file.hpp"
@@ -41,7 +42,10 @@ Result<int> compute_image_mean_command(const CommandLine& line) {
   values.get("backend", backend);
 
   set_up_console(false);
-  if (!output.empty()) SPEEDO_TRY(check_file_writable(output));
+  if (!output.empty()) {
+    SPEEDO_TRY(check_target(output, {input}, "the mean " + output));
+    SPEEDO_TRY(check_file_writable(output));
+  }
   SPEEDO_ASSIGN(const std::unique_ptr<DataSource> source,
                 open_source(input, {.kind = source_kind_named(backend)}));
   SPEEDO_INFO("Starting iteration");

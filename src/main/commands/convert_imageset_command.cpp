@@ -1,6 +1,8 @@
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -9,8 +11,10 @@
 
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
+#include "base/whole_path.hpp"
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "cli/signals.hpp"
@@ -70,6 +74,21 @@ Result<void> check(const ImagesetFlags& flags) {
   return {};
 }
 
+// One that is not there yet replaces nothing, and a list may be long.
+Result<void> check_replaced(const ImagesetFlags& flags, const ImageList& list) {
+  const std::filesystem::path& target = flags.options.output.output;
+  const std::string named = "the database " + target.string();
+  SPEEDO_TRY(check_target(target, {flags.list}, named));
+  std::error_code code;
+  if (!std::filesystem::exists(target, code)) return {};
+  const std::filesystem::path whole = whole_path(target);
+  for (std::int64_t i = 0; i < list.size(); ++i) {
+    const std::string image = behind_root(flags.options.images.root, std::string(list.name(i)));
+    if (takes_away(whole, image)) return replaced_input_error(named, image);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<int> convert_imageset_command(const CommandLine& line) {
@@ -87,6 +106,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
   if (!values.given("threads")) options.threads = default_threads();
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(flags.list, {}));
   SPEEDO_ASSIGN(ImageList list, ImageList::read(file));
+  SPEEDO_TRY(check_replaced(flags, list));
   if (flags.shuffle) {
     options.shuffle_seed = flags.seed ? *flags.seed : random_bits() % kCountMax;
     SPEEDO_INFO("Shuffling data, with --seed {}", *options.shuffle_seed);

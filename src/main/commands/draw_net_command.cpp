@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "core/prototxt.hpp"
 #include "main/commands.hpp"
@@ -48,6 +49,7 @@ Result<int> draw_net_command(const CommandLine& line) {
     return usage_error(fmt::format("'{}' ends in none of {}: the ending says what to draw", output,
                                    fmt::join(kEndings, ", ")));
   }
+  SPEEDO_TRY(check_target(output, {input}, "the drawing " + output));
   SPEEDO_ASSIGN(const caffe::NetParameter net, read_net_prototxt(input));
   const std::string graph = net_graph(net, options);
   SPEEDO_INFO("Drawing net to {}", output);

@@ -12,6 +12,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/log.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/solver_file.hpp"
@@ -82,10 +83,11 @@ Result<void> check(const ExportFlags& flags) {
     return usage_error("--output names the prototxt; the weights are written beside it");
   }
   // A net that is exported may have fewer layers.
-  const std::vector<fs::path> inputs{flags.request.model, flags.weights};
-  SPEEDO_TRY(check_target(flags.output, inputs, flags.output));
+  const std::vector<std::string> inputs{flags.request.model, flags.weights};
+  const std::string named = "--output " + flags.output;
+  SPEEDO_TRY(check_target(flags.output, inputs, named));
   if (flags.format == "deploy" && !flags.weights.empty()) {
-    SPEEDO_TRY(check_target(weights_target(flags), inputs, flags.output));
+    SPEEDO_TRY(check_target(weights_target(flags), inputs, named));
   }
   return {};
 }

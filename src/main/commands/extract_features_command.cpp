@@ -12,9 +12,9 @@
 #include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
-#include "base/whole_path.hpp"
 #include "caffe.pb.h"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/signals.hpp"
 #include "core/prototxt.hpp"
@@ -45,19 +45,14 @@ Result<void> check_targets(const FeatureFlags& flags) {
   if (!file) return {};
   const auto net = read_net_prototxt(*file);
   if (!net) return {};
-  std::vector<std::string> inputs = split_at_commas(flags.net.weights);
-  inputs.push_back(flags.net.model);
+  std::vector<std::string> inputs = {flags.net.weights, flags.net.model};
   for (const caffe::LayerParameter& layer : net->layer()) {
     for (const std::string& source : files_of(layer)) {
       if (!source.empty()) inputs.push_back(resolve_name(source, base));
     }
   }
   for (const std::string& target : flags.databases) {
-    for (const std::string& input : inputs) {
-      if (is_uri(input) || !is_within(whole_path(input), whole_path(target))) continue;
-      return usage_error(fmt::format(
-          "the database {} would replace {}, which is read: give it another name", target, input));
-    }
+    SPEEDO_TRY(check_target(target, inputs, "the database " + target));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "data/model_files.hpp"
@@ -132,7 +133,8 @@ Result<int> import_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const Parsed parsed, read_program_options(line.arguments, values));
   if (parsed == Parsed::kDone) return 0;
   const ImportFlags flags = import_flags(values);
-  SPEEDO_TRY(check_target(flags.output, {flags.request.model, flags.weights}, flags.output));
+  SPEEDO_TRY(check_target(flags.output, {flags.request.model, flags.weights},
+                          "--output " + flags.output));
 
   set_up_console(false);
   SPEEDO_ASSIGN(const std::filesystem::path place, find_file(flags.weights, {}));

@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "caffe.pb.h"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "cli/report/record_progress.hpp"
 #include "core/weight_file.hpp"
@@ -28,6 +29,7 @@ Result<int> mean_command(const CommandLine& line) {
   values.get("force", force);
 
   set_up_console(false);
+  SPEEDO_TRY(check_target(output, {input}, "the mean " + output));
   std::error_code code;
   if (!force && std::filesystem::exists(output, code)) {
     return Error{ErrorCode::kCannotWrite,

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "cli/flags/caffe_flags.hpp"
+#include "cli/kept_inputs.hpp"
 #include "cli/report/console.hpp"
 #include "main/commands.hpp"
 #include "main/program_options.hpp"
@@ -28,6 +29,7 @@ Result<int> plot_log_command(const CommandLine& line) {
   values.get("output", options.output);
 
   set_up_console(false);
+  SPEEDO_TRY(check_target(output, logs, "the picture " + output));
   LineChart chart = log_chart(options);
   for (const std::string& log : logs) {
     SPEEDO_ASSIGN(const std::string text, read_file(log));
