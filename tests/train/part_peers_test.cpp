@@ -138,6 +138,37 @@ TEST_CASE("a merger that is late does not get the part of its successor", "[part
   CHECK(shell.answers.empty());
 }
 
+// What is refused so ends the one that named its part, and has the other come again.
+TEST_CASE("a merger whose part is taken by one that names it gets another", "[parts]") {
+  const bool is_seated = GENERATE(true, false);
+  CAPTURE(is_seated);
+  MasterShell shell;
+  shell.greet(1);
+  if (is_seated) shell.ready(1);
+  const auto first = is_seated ? shell.seated() : nullptr;
+  shell.greet(2, "shard:1");
+  shell.ready(2);
+  const auto second = shell.seated();
+  if (is_seated) {
+    first->dismiss(kPartTaken);
+    shell.deliver();
+  } else {
+    shell.ready(1);
+  }
+  REQUIRE(shell.refused.size() == 1);
+  CHECK(shell.refused[0].first == PeerId{1});
+  CHECK(shell.refused[0].second.reason == kPartTaken);
+  CHECK(is_transient(error_code_of(shell.refused[0].second.code)));
+  shell.greet(1);
+  CHECK(shell.welcomed.back().first == PeerId{1});
+  CHECK(shell.welcomed.back().second.part == 2);
+
+  second->dismiss(kPartTaken);
+  shell.deliver();
+  REQUIRE(shell.refused.size() == 2);
+  CHECK(error_code_of(shell.refused[1].second.code) == ErrorCode::kMismatch);
+}
+
 // The newer one may never be ready.
 TEST_CASE("a merger has its part until its successor is ready", "[parts]") {
   MasterShell shell;

@@ -38,6 +38,14 @@ class PartPeers::Link : public PartLink {
   std::optional<std::string> lost_;  // guarded by mutex_
 };
 
+namespace {
+
+bool names_part(const HelloMessage& message) {
+  return message.device.find(':') != std::string::npos;
+}
+
+}  // namespace
+
 bool PartPeers::is_part(const HelloMessage& message) {
   const std::string_view device = message.device;
   const std::string_view kind = kPartDevice;
@@ -48,8 +56,8 @@ bool PartPeers::is_part(const HelloMessage& message) {
 std::optional<std::uint64_t> PartPeers::choose(const HelloMessage& message,
                                                std::size_t parts) const {
   const std::string_view device = message.device;
-  if (const std::size_t colon = device.find(':'); colon != std::string_view::npos) {
-    const auto named = parse_number<std::uint64_t>(device.substr(colon + 1));
+  if (names_part(message)) {
+    const auto named = parse_number<std::uint64_t>(device.substr(device.find(':') + 1));
     if (named && *named > 0 && *named <= parts) return *named;
     return std::nullopt;
   }
@@ -90,7 +98,12 @@ void PartPeers::greet(PeerId id, const HelloMessage& message,
                               name, clip_text(message.device), terms->parts));
   }
   greeted_ += 1;
-  peers_[id] = {.name = name, .part = *part, .number = greeted_, .link = {}, .reader = {}};
+  peers_[id] = {.name = name,
+                .part = *part,
+                .named_it = names_part(message),
+                .number = greeted_,
+                .link = {},
+                .reader = {}};
   WelcomeMessage welcome = terms->welcome;
   welcome.worker = greeted_;
   welcome.part = *part;
@@ -139,8 +152,10 @@ void PartPeers::send(const PartTold& told) {
   const auto found = peers_.find(told.peer);
   if (found == peers_.end()) return;
   if (!told.order) {
+    // One that takes any part may find another when it comes again.
+    const ErrorCode code = found->second.named_it ? ErrorCode::kMismatch : ErrorCode::kUnavailable;
     peers_.erase(found);
-    ways_.refuse(told.peer, {static_cast<std::uint32_t>(ErrorCode::kMismatch), told.dismissal});
+    ways_.refuse(told.peer, {static_cast<std::uint32_t>(code), told.dismissal});
     return;
   }
   for (PartOrderMessage& message : to_messages(*told.order)) {

@@ -59,6 +59,7 @@ class PartPeers {
   struct Peer {
     std::string name;
     std::uint64_t part = 0;       // counted from 1
+    bool named_it = false;        // no other will do
     std::uint64_t number = 0;     // in the order of greetings
     std::shared_ptr<Link> link;   // null until it is ready
     PartAnswerReader reader;
