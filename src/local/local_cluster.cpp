@@ -264,6 +264,11 @@ void LocalCluster::look_how_far_it_is() {
 void LocalCluster::handle_end(const ChildEnd& end) {
   if (end.pid == master_) {
     master_exit_code_ = end.exit_code;
+    if (stopping_ && end.signal != 0 && end.signal == stop_signal_number()) {
+      // It was still being loaded: a signal that is obeyed does not end it so.
+      SPEEDO_INFO("{}: the master had not begun", *stop_requested());
+      master_exit_code_ = 0;
+    }
     if (end.signal != 0 && !stopping_) {  // Else it was asked to before it could end cleanly.
       failure_ = Error{ErrorCode::kInternal, "the master ended with " + to_string(end)};
       can_go_on_ = true;

@@ -125,6 +125,24 @@ TEST_CASE("SIGINT ends a cluster with a snapshot, and nothing is left") {
   CHECK(happens([&] { return place.no_trace(); }));
 }
 
+// While it predicts what it needs, and while what it has started is not there yet.
+TEST_CASE("A signal that comes while a cluster is started ends it cleanly, and nothing is left") {
+  ClusterPlace place;
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
+  const std::string line =
+      GENERATE(as<std::string>(), "Threads: ", "Memory predicted", "Master listens at");
+  CAPTURE(signal, line);
+  Process process =
+      place.start({"speedo", "run", "--solver", place.write_solver("max_iter: 100000000"),
+                   "--workers", "2", "--sighup-effect", "stop"});
+  REQUIRE(process.says(line));
+  process.signal(signal);
+  const Outcome outcome = Context::finish(process);
+  INFO(outcome.errors);
+  CHECK(outcome.exit_code == 0);
+  CHECK(happens([&] { return place.no_trace() && place.workers().empty(); }));
+}
+
 TEST_CASE("Nothing is left of a cluster whose command is killed") {
   ClusterPlace place;
   Process process = place.start(

@@ -230,12 +230,12 @@ Result<int> launch_command(const CommandLine& line) {
   SPEEDO_ASSIGN(const RedisCredentials credentials,
                 launch_credentials(flags, has_redis, line.secrets));
   if (flags.cluster.dry_run) return try_launch(flags, listed, has_redis, credentials);
+  install_signal_handlers(flags.cluster.signals);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
-  install_signal_handlers(flags.cluster.signals);
   const Result<std::vector<Host>> answered = hosts_that_answer(flags, listed);
-  if (const auto reason = stop_requested(); reason && !answered) {
+  if (const auto reason = stop_requested()) {
     SPEEDO_INFO("{}: nothing was started", *reason);
     return 0;
   }

@@ -293,6 +293,25 @@ Result<int> examine_run(RunFlags flags, std::uint64_t workers) {
   return examine(examination);
 }
 
+// The cluster, as far as it is known before anything is started.
+Result<LocalClusterOptions> plan_run(RunFlags& flags, const OptionValues& values,
+                                     const WorkerRange& workers) {
+  SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
+  take_gpus_in_turn(file, flags);
+  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
+  SPEEDO_TRY(leave_out_factors(compute, flags));
+  SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
+  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));
+  warn_of_crowd(threads.size());
+  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads.size()));
+  options.needed_workers = workers.start;
+  options.state = ask_training_state();
+  options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
+  options.snapshot_prefix = file.solver.snapshot_prefix();
+  options.job = job_of(flags.cluster, file.solver);
+  return options;
+}
+
 }  // namespace
 
 Result<int> run_command(const CommandLine& line) {
@@ -311,22 +330,14 @@ Result<int> run_command(const CommandLine& line) {
   set_up_console(flags.cluster.log);
   SPEEDO_TRY(check_data_map(flags.cluster.data_map, names));
   if (flags.cluster.dry_run) return examine_run(std::move(flags), workers.expected());
+  install_signal_handlers(flags.cluster.signals);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs,
                 confine_outputs(flags.cluster.output_root));
-  SPEEDO_ASSIGN(const SolverFile file, read_job_files(flags.cluster));
-  take_gpus_in_turn(file, flags);
-  SPEEDO_ASSIGN(const ComputeOptions compute, settle(flags.cluster));
-  SPEEDO_TRY(leave_out_factors(compute, flags));
-  SPEEDO_ASSIGN(const std::vector<int> threads, threads_of(flags.cluster, compute.threads));
-  SPEEDO_ASSIGN(LocalClusterOptions options, cluster_options(flags, values, threads));
-  warn_of_crowd(threads.size());
-  SPEEDO_ASSIGN(const std::int64_t memory, check_memory(flags, file, compute, threads.size()));
-  options.needed_workers = workers.start;
-  options.state = ask_training_state();
-  options.predicted_memory_bytes = static_cast<std::uint64_t>(memory);
-  options.snapshot_prefix = file.solver.snapshot_prefix();
-  options.job = job_of(flags.cluster, file.solver);
-  install_signal_handlers(flags.cluster.signals);
+  SPEEDO_ASSIGN(const LocalClusterOptions options, plan_run(flags, values, workers));
+  if (const auto reason = stop_requested()) {
+    SPEEDO_INFO("{}: nothing was started", *reason);
+    return 0;
+  }
   // Held until all processes that write to it have ended.
   SPEEDO_ASSIGN(const std::unique_ptr<Trace> trace,
                 Trace::start(flags.cluster.trace, "speedo run"));

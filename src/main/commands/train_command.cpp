@@ -258,12 +258,12 @@ Result<void> train_to_end(TrainCheckpoints& checkpoints, TrainReporter& reporter
 }
 
 Result<int> train(const TrainFlags& flags) {
+  install_signal_handlers(flags.signals);
   SPEEDO_ASSIGN(const std::unique_ptr<OutputRoot> outputs, confine_outputs(flags.output_root));
   SPEEDO_ASSIGN(const SolverFile file, read_solver(flags));
   TrainCheckpoints checkpoints(file.solver, flags.rotation,
                                [] { return stop_requested().has_value(); });
   SPEEDO_TRY(checkpoints.check_writable());
-  install_signal_handlers(flags.signals);
 
   ComputeFlags devices = flags.compute;
   follow_solver_mode(file.solver, flags.solver, devices);
