@@ -8,8 +8,6 @@
 #include <civetweb.h>
 #include <fmt/format.h>
 
-#include "base/parse_number.hpp"
-
 namespace speedo {
 namespace {
 
@@ -85,27 +83,6 @@ HttpServer::HttpServer(std::unique_ptr<Running> running, std::string url)
     : running_(std::move(running)), url_(std::move(url)) {}
 
 HttpServer::~HttpServer() = default;
-
-Result<HttpAddress> parse_http_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  HttpAddress address;
-  address.host = colon == std::string::npos ? "" : text.substr(0, colon);
-  const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
-  if (address.host.starts_with('[') && address.host.ends_with(']')) {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  } else if (address.host.find(':') != std::string::npos) {
-    return usage_error("--metrics-addr " + text + ": an IPv6 address is written [ADDRESS]:PORT");
-  }
-  if (address.host.empty()) address.host = "127.0.0.1";
-  const auto number = parse_number<std::uint16_t>(port);
-  if (!number) {
-    return usage_error("--metrics-addr " + text +
-                       ": expected HOST:PORT or PORT, such as 127.0.0.1:9464 (a host other than "
-                       "127.0.0.1 lets others look, too)");
-  }
-  address.port = *number;
-  return address;
-}
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpAddress& address, Answer answer) {
   init_library_once();

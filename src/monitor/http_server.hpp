@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +8,8 @@
 
 #include <speedo/base/result.hpp>
 
+#include "cli/http_address.hpp"
+
 namespace speedo {
 
 struct HttpAnswer {
@@ -16,14 +17,6 @@ struct HttpAnswer {
   std::string type = "text/plain; charset=utf-8";
   std::string body;
 };
-
-// "HOST:PORT", "[::1]:PORT", ":PORT" or "PORT" (of this machine's own, 127.0.0.1).
-// Port 0: any free one. Error: kUsage, naming the forms.
-struct HttpAddress {
-  std::string host;
-  std::uint16_t port = 0;
-};
-Result<HttpAddress> parse_http_address(const std::string& text);
 
 // Serves GET and HEAD to 64 clients at once; a request that takes longer than two seconds, is
 // longer than 8 KiB or is of another method is refused. More clients wait for one of those to end,

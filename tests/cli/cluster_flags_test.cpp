@@ -258,6 +258,11 @@ TEST_CASE("Staying after the end, for a time or until a signal") {
   CHECK(refused({"--sleepAfterFinish", "soon"}).find("soon") != std::string::npos);
 }
 
+TEST_CASE("The page's address is looked at with the flags, before anything is started") {
+  CHECK(accepted({"--metrics-addr", "127.0.0.1:9464"}).metrics_addr == "127.0.0.1:9464");
+  CHECK(refused({"--metrics-addr", "9464,127.0.0.1:9465"}).find("--metrics-addr 9464,") == 0);
+}
+
 TEST_CASE("A range of workers") {
   const WorkerRange any = *parse_workers("3");
   CHECK(any.start == 3);

@@ -130,22 +130,5 @@ TEST_CASE("An IPv6 address is listened at, or refused for what it is") {
   CHECK(server.error().message.find("no IPv6: give an IPv4 address") != std::string::npos);
 }
 
-TEST_CASE("Addresses are written in four ways") {
-  const auto parsed = [](const char* text) {
-    const auto address = parse_http_address(text);
-    return address ? address->host + " " + std::to_string(address->port) : "error";
-  };
-  CHECK(parsed("9464") == "127.0.0.1 9464");
-  CHECK(parsed(":9464") == "127.0.0.1 9464");
-  CHECK(parsed("0.0.0.0:0") == "0.0.0.0 0");
-  CHECK(parsed("[::1]:80") == "::1 80");
-  for (const char* wrong : {"", "host", "host:", "host:70000", "host:-1", "::1:80", "a:b"}) {
-    INFO(wrong);
-    const auto address = parse_http_address(wrong);
-    REQUIRE_FALSE(address);
-    CHECK(address.error().code == ErrorCode::kUsage);
-  }
-}
-
 }  // namespace
 }  // namespace speedo

@@ -13,6 +13,7 @@
 #include "cli/emulated_compute.hpp"
 #include "cli/flags/shard_by.hpp"
 #include "cli/flags/speedo_flags.hpp"
+#include "cli/http_address.hpp"
 #include "cli/stages.hpp"
 
 namespace speedo {
@@ -279,6 +280,7 @@ Result<void> check(const ClusterFlags& flags, ClusterRole role) {
   SPEEDO_TRY(make_stages(flags));
   if (role == ClusterRole::kMaster) SPEEDO_TRY(parse_redis_addresses(flags.redis));
   SPEEDO_TRY(check_device(flags.compute));
+  if (!flags.metrics_addr.empty()) SPEEDO_TRY(parse_http_address(flags.metrics_addr));
   if (!flags.sleep_after_finish.empty()) SPEEDO_TRY(sleep_time(flags.sleep_after_finish));
   return check_network(flags);
 }
