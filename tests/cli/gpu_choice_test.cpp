@@ -84,6 +84,17 @@ TEST_CASE("kernels are there for GPUs from capability 7.5 on") {
   CHECK_FALSE(serves(7, 2));
 }
 
+TEST_CASE("--device cpu of a program for one process goes before what a solver asks for") {
+  for (const Program program : {Program::kTrain, Program::kTime}) {
+    OptionValues values(program);
+    REQUIRE(read_flags({"--device=cpu"}, values));
+    ComputeFlags flags = compute_flags(values);
+    CHECK(flags.device_given);
+    follow_solver_mode(solver_of(0), "solver.prototxt", flags);
+    CHECK(gpu_of(flags).value() == std::nullopt);
+  }
+}
+
 TEST_CASE("flags go before what a solver asks for") {
   const auto followed = [](const caffe::SolverParameter& solver,
                            const std::vector<std::string>& arguments) {

@@ -212,6 +212,13 @@ constexpr Option kProcessOptions[] = {
      .group = kComputingGroup,
      .sentence = "What workers compute on: cpu, gpu:N, the GPU of that number, or gpu: those of "
                  "speedo run take the machine's GPUs in turn, others take the first"},
+    {.name = "device",
+     .type = text("WORD", "cpu gpu"),
+     .otherwise = "as --gpu says",
+     .programs = {Program::kTrain, Program::kTest, Program::kTime},
+     .group = kComputingGroup,
+     .sentence = "What to compute on: cpu, whatever the solver's solver_mode says, gpu:N, the GPU "
+                 "of that number, or gpu, the first"},
     {.name = "cpu-db-actor",
      .type = on_off(),
      .programs = kClusters,
