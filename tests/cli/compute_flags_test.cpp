@@ -2,6 +2,7 @@
 
 #include <speedo/cpu/cpu_options.hpp>
 
+#include "cli/options/environment.hpp"
 #include "cli/options/option_parser.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
@@ -88,6 +89,29 @@ TEST_CASE("--gpu and --device name one GPU, or contradict each other") {
     flags.device = bad;
     INFO(bad);
     CHECK(gpu_of(flags).error().message.find("gpu:0 to gpu:63") != std::string::npos);
+  }
+}
+
+Result<std::optional<int>> gpu_from(const std::vector<std::string>& arguments,
+                                    const Environment& environment, Program program) {
+  OptionValues values(program);
+  SPEEDO_TRY(read_environment(environment, values));
+  SPEEDO_TRY(read_flags(arguments, values));
+  return gpu_of(compute_flags(values));
+}
+
+TEST_CASE("--device cpu contradicts a --gpu beside it, and goes before one of a lower source") {
+  for (const Program program : {Program::kRun, Program::kLaunch, Program::kWorker, Program::kTrain,
+                                Program::kTest, Program::kTime}) {
+    const auto refused = gpu_from({"--gpu", "0", "--device", "cpu"}, {}, program);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kUsage);
+    CHECK(refused.error().message == "--device cpu contradicts --gpu 0: give one");
+    CHECK(gpu_from({"--device", "cpu"}, {{"SPEEDO_GPU", "0"}}, program).value() == std::nullopt);
+    CHECK(gpu_from({"--device", "gpu:1"}, {{"SPEEDO_GPU", "0"}}, program).value() == 1);
+    CHECK(gpu_from({"--gpu", "0"}, {{"SPEEDO_DEVICE", "cpu"}}, program).value() == 0);
+    CHECK(gpu_from({"--gpu", "0"}, {{"SPEEDO_DEVICE", "gpu:1"}}, program).value() == 0);
+    CHECK(gpu_from({}, {{"SPEEDO_GPU", "2"}}, program).value() == 2);
   }
 }
 

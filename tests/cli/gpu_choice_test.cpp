@@ -1,5 +1,6 @@
 #include "cli/flags/gpu_choice.hpp"
 
+#include "cli/options/environment.hpp"
 #include "cli/options/option_parser.hpp"
 #include "support/catch.hpp"
 
@@ -46,6 +47,23 @@ TEST_CASE("--gpus that is no list, names one twice or one that is not there is r
   CHECK(absent.code == ErrorCode::kNotFound);
   CHECK(absent.message.find("no GPU 3") != std::string::npos);
   for (const char* text : {"all", "0"}) CHECK(refusal(text, kNoGpu).message == "no driver");
+}
+
+TEST_CASE("--gpus contradicts --gpu and --device of the same source; else the one before counts") {
+  const auto named = [](const std::vector<std::string>& arguments,
+                        const Environment& environment) {
+    OptionValues values(Program::kRun);
+    REQUIRE(read_environment(environment, values));
+    REQUIRE(read_flags(arguments, values));
+    const auto gpus = gpus_named(values);
+    return gpus ? *gpus : gpus.error().message;
+  };
+  CHECK(named({}, {}).empty());
+  CHECK(named({"--gpus=0,1"}, {}) == "0,1");
+  CHECK(named({"--gpus=0,1"}, {{"SPEEDO_DEVICE", "cpu"}}) == "0,1");
+  CHECK(named({"--gpus=0,1"}, {{"SPEEDO_GPU", "0"}}) == "0,1");
+  CHECK(named({"--device=cpu"}, {{"SPEEDO_GPUS", "all"}}).empty());
+  CHECK(named({"--gpus=0", "--gpu=0"}, {}).find("--gpus contradicts --gpu") == 0);
 }
 
 TEST_CASE("a solver's GPU is that of its device_id, if it is there") {

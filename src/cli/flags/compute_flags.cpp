@@ -91,6 +91,15 @@ Result<void> check_precision(const ComputeFlags& flags, const ComputeOptions& op
   return Error{made.error().code, "--precision " + flags.precision + ": " + made.error().message};
 }
 
+void take_device(const OptionValues& values, ComputeFlags& flags) {
+  const Source device = values.source_of("device"), gpu = values.source_of("gpu");
+  flags.device_given = device != Source::kDefault || gpu != Source::kDefault;
+  if (device < gpu) return;
+  if (device > gpu) flags.gpu.reset();
+  values.get("device", flags.device);
+  flags.cpu_given = device != Source::kDefault && flags.device == "cpu";
+}
+
 }  // namespace
 
 ComputeFlags compute_flags(const OptionValues& values) {
@@ -104,10 +113,7 @@ ComputeFlags compute_flags(const OptionValues& values) {
   flags.graphs = graphs == "on";
   // Of extract_features `device` is another one.
   flags.device_given = flags.gpu.has_value();
-  if (values.program() != Program::kExtractFeatures) {
-    values.get("device", flags.device);
-    flags.device_given = flags.device_given || values.given("device");
-  }
+  if (values.program() != Program::kExtractFeatures) take_device(values, flags);
   flags.skip_bad_records = skips_bad_records(values);
   return flags;
 }
@@ -139,6 +145,11 @@ Result<ComputeOptions> settle(const ComputeFlags& flags) {
 Result<std::optional<int>> gpu_of(const ComputeFlags& flags) {
   constexpr std::string_view kGpu = "gpu";
   const std::string_view device = flags.device;
+  const auto contradiction = [&flags] {
+    return usage_error(
+        fmt::format("--device {} contradicts --gpu {}: give one", flags.device, *flags.gpu));
+  };
+  if (device == "cpu" && flags.cpu_given && flags.gpu) return contradiction();
   if (device == "cpu") return flags.gpu;
   std::optional<int> index = flags.gpu.value_or(0);
   if (device != kGpu) {
@@ -149,10 +160,7 @@ Result<std::optional<int>> gpu_of(const ComputeFlags& flags) {
     return usage_error(fmt::format("--device {}: it can be cpu, gpu, or gpu:0 to gpu:{}",
                                    flags.device, kGpuMax));
   }
-  if (flags.gpu && *flags.gpu != *index) {
-    return usage_error(
-        fmt::format("--device {} contradicts --gpu {}: give one", flags.device, *flags.gpu));
-  }
+  if (flags.gpu && *flags.gpu != *index) return contradiction();
   return index;
 }
 

@@ -21,11 +21,13 @@ struct ComputeFlags {
   std::optional<int> gpu;
   std::string device = "cpu";  // or gpu, or gpu:N
   bool device_given = false;   // by --gpu or --device
+  bool cpu_given = false;      // by --device cpu
   bool graphs = true;          // --cuda-graphs
   bool skip_bad_records = false;
   bool pinned = false;  // --deterministic: kernels that give every machine the same bits
 };
 
+// Of --gpu and --device the one whose source goes before the other's counts alone.
 ComputeFlags compute_flags(const OptionValues& values);
 
 // --on-bad-record, of whichever program.
@@ -37,7 +39,7 @@ bool skips_bad_records(const OptionValues& values);
 Result<ComputeOptions> settle(const ComputeFlags& flags);
 
 // The number of the GPU that the flags ask for; none: the CPU. Error: kUsage, if --device is
-// neither cpu nor a GPU, or another one than --gpu.
+// neither cpu nor a GPU, or says another one than --gpu.
 Result<std::optional<int>> gpu_of(const ComputeFlags& flags);
 
 // Whether gpu_of() has nothing against the flags.

@@ -71,6 +71,15 @@ void follow_solver_mode_in_turn(const caffe::SolverParameter& solver, const std:
   }
 }
 
+Result<std::string> gpus_named(const OptionValues& values) {
+  std::string named;
+  values.get("gpus", named);
+  const Source others = std::max(values.source_of("gpu"), values.source_of("device"));
+  if (named.empty() || others > values.source_of("gpus")) return std::string();
+  if (others < values.source_of("gpus")) return named;
+  return usage_error("--gpus contradicts --gpu and --device: give one of them");
+}
+
 Result<std::vector<int>> parse_gpus(const std::string& text, const GpusHere& here) {
   std::vector<int> gpus;
   if (text == "all") {

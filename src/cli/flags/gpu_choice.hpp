@@ -39,6 +39,10 @@ void follow_solver_mode(const caffe::SolverParameter& solver, const std::string&
 void follow_solver_mode_in_turn(const caffe::SolverParameter& solver, const std::string& path,
                                 ComputeFlags& flags);
 
+// --gpus, if it counts: empty without it, and if --gpu or --device comes from a source that goes
+// before its own. Error: kUsage, if one comes from the same.
+Result<std::string> gpus_named(const OptionValues& values);
+
 // What --gpus names, "all" or numbers with commas between them: the k-th worker of a machine
 // computes on the k-th of them, and with more workers than GPUs they begin anew. Errors: kUsage for
 // what is no such list, or names one twice; as gpu_devices();

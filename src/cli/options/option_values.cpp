@@ -25,8 +25,12 @@ void OptionValues::set(OptionValue value) {
 }
 
 bool OptionValues::given(std::string_view name) const {
+  return source_of(name) != Source::kDefault;
+}
+
+Source OptionValues::source_of(std::string_view name) const {
   const OptionValue* value = find(name);
-  return value != nullptr && value->source != Source::kDefault;
+  return value == nullptr ? Source::kDefault : value->source;
 }
 
 std::string OptionValues::origin_elsewhere(std::string_view name) const {

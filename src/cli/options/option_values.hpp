@@ -41,6 +41,8 @@ class OptionValues {
 
   // Whether the user has said something, by whatever source.
   bool given(std::string_view name) const;
+  // Where the value comes from; kDefault also if another program than this has the option.
+  Source source_of(std::string_view name) const;
   // What gives the value, if that is not the command line: "speedo.toml:3:1"; else empty.
   std::string origin_elsewhere(std::string_view name) const;
   // Error: kUsage if one of these was given on the command line, though it means nothing `here`

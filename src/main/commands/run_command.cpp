@@ -55,12 +55,10 @@ RunFlags run_flags(const OptionValues& values) {
 // One worker for each of --gpus, unless --workers says how many there are.
 Result<void> choose_gpus(const OptionValues& values, RunFlags& flags) {
   ComputeFlags& compute = flags.cluster.compute;
-  std::string named;
-  values.get("gpus", named);
+  SPEEDO_ASSIGN(const std::string named, gpus_named(values));
   if (named.empty()) return {};
-  if (compute.device_given) {
-    return usage_error("--gpus contradicts --gpu and --device: give one of them");
-  }
+  compute.device = "cpu";
+  compute.cpu_given = false;
   SPEEDO_ASSIGN(flags.gpus, parse_gpus(named, gpu_devices()));
   compute.gpu = flags.gpus.front();  // stands for all where flags are checked
   if (!values.given("workers")) flags.cluster.workers = std::to_string(flags.gpus.size());
@@ -68,10 +66,10 @@ Result<void> choose_gpus(const OptionValues& values, RunFlags& flags) {
 }
 
 // That of --device alone: a master has no other flag for it.
-Result<void> choose_gpu_of_master(RunFlags& flags) {
-  ComputeFlags compute = flags.cluster.compute;
-  compute.gpu.reset();
-  SPEEDO_ASSIGN(flags.master_gpu, gpu_of(compute));
+Result<void> choose_gpu_of_master(const OptionValues& values, RunFlags& flags) {
+  ComputeFlags of_master;
+  values.get("device", of_master.device);
+  SPEEDO_ASSIGN(flags.master_gpu, gpu_of(of_master));
   return {};
 }
 
@@ -322,7 +320,7 @@ Result<int> run_command(const CommandLine& line) {
   RunFlags flags = run_flags(values);
   SPEEDO_TRY(choose_gpus(values, flags));
   SPEEDO_TRY(check(flags.cluster, ClusterRole::kRun));
-  SPEEDO_TRY(choose_gpu_of_master(flags));
+  SPEEDO_TRY(choose_gpu_of_master(values, flags));
   SPEEDO_ASSIGN(const WorkerRange workers, parse_workers(flags.cluster.workers));
   const std::vector<std::string> names = worker_names(workers.expected());
   SPEEDO_TRY(check_worker_names(flags.cluster, names, names.front() + " to " + names.back()));
