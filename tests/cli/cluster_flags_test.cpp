@@ -208,6 +208,9 @@ TEST_CASE("Values out of range are refused, naming flag and value") {
                                                         {"--train", "0"},
                                                         {"--lr", "nan"},
                                                         {"--lr", "fast"},
+                                                        {"--lr", "1e39"},
+                                                        {"--lr", "1e-320"},
+                                                        {"--factor", "-1e39"},
                                                         {"--skip", "-1"},
                                                         {"--factor", "0"},
                                                         {"--batch", "0"},
@@ -256,6 +259,12 @@ TEST_CASE("Staying after the end, for a time or until a signal") {
   CHECK(accepted({"--sleep-after-finish=20"}).sleep_after_finish == "20");
   CHECK(accepted({"--sleepAfterFinish", "20", "--json"}).sleep_after_finish == "20");
   CHECK(refused({"--sleepAfterFinish", "soon"}).find("soon") != std::string::npos);
+}
+
+TEST_CASE("A number that no float holds is refused as such") {
+  CHECK(refused({"--factor", "1e-320"}).find("--factor: takes a number that a float can hold") !=
+        std::string::npos);
+  CHECK(accepted({"--lr", "0"}).schedule.lr == 0.0);
 }
 
 TEST_CASE("The page's address is looked at with the flags, before anything is started") {

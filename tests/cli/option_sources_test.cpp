@@ -173,6 +173,7 @@ TEST_CASE("What is wrong with a file is said with line, column and the nearest n
            {"[worker]\nsync = true\n", "speedo.toml:2:1: 'sync' is no option of speedo-worker"},
            {"[mastr]\nsync = true\n", "is no program of SpeeDO, did you mean [master]?"},
            {"[[run]]\nsync = true\n", "speedo.toml:1:"},
+           {"resume = \"\"\n", "speedo.toml:1:1: resume: takes [=auto|=FILE], not ''"},
            {"max_iter = 3\nmax-iter = 4\n", "speedo.toml:2:1: 'max-iter' is given twice"},
            {"weedout = 3\ndrop = 4\n", "speedo.toml:2:1: 'drop' is given twice"},
            {"config = \"x\"\n", "cannot stand in a configuration file"},

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -26,10 +27,22 @@ Refusal check_whole(std::int64_t min, std::int64_t max, const char* what_max,
   return fmt::format("takes a whole number from {} to {}{}", min, max, what_max) + but_not(text);
 }
 
-Refusal check_number(const std::string& text, double min, const char* what) {
+// Many of these numbers become floats.
+bool fits_float(double value) {
+  using Float = std::numeric_limits<float>;
+  const double size = std::abs(value);
+  return size == 0.0 || (size >= Float::min() && size <= Float::max());
+}
+
+Refusal check_number(const ValueType& type, const std::string& text) {
+  const bool is_amount = type.kind == ValueKind::kAmount;
+  const char* what = is_amount ? "a number from 0" : "a number";
   const auto value = parse_number<double>(text);
-  if (value && std::isfinite(*value) && *value >= min) return std::nullopt;
-  return std::string("takes ") + what + but_not(text);
+  const bool is_right = value && std::isfinite(*value) && (!is_amount || *value >= 0.0);
+  if (!is_right) return std::string("takes ") + what + but_not(text);
+  if (fits_float(*value)) return std::nullopt;
+  return std::string("takes ") + what + " that a float can hold (1.2e-38 to 3.4e38, or 0)" +
+         but_not(text);
 }
 
 Refusal check_word(std::string_view words, const std::string& text) {
@@ -109,16 +122,18 @@ std::optional<std::string> value_error(const Option& option, const std::string& 
       return check_whole(type.min, default_threads(),
                          " (what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS)",
                          text);
-    case ValueKind::kNumber: return check_number(text, -HUGE_VAL, "a number");
-    case ValueKind::kAmount: return check_number(text, 0.0, "a number from 0");
+    case ValueKind::kNumber:
+    case ValueKind::kAmount: return check_number(type, text);
     case ValueKind::kSeconds: return check_seconds(type, text);
     case ValueKind::kBytes: return check_bytes(text);
     case ValueKind::kWord: return check_word(type.words, text);
     case ValueKind::kText:
       if (static_cast<std::int64_t>(text.size()) >= type.min) return std::nullopt;
       return "takes a " + std::string(type.label) + but_not(text);
-    case ValueKind::kFile:
-    case ValueKind::kOptionalText: return std::nullopt;
+    case ValueKind::kOptionalText:
+      if (!text.empty()) return std::nullopt;
+      return "takes " + std::string(type.label) + but_not(text);
+    case ValueKind::kFile: return std::nullopt;
   }
   return std::nullopt;
 }
