@@ -211,6 +211,9 @@ TEST_CASE("Values out of range are refused, naming flag and value") {
                                                         {"--lr", "1e39"},
                                                         {"--lr", "1e-320"},
                                                         {"--factor", "-1e39"},
+                                                        {"--clip-contributions", "0"},
+                                                        {"--clip-contributions", "-1"},
+                                                        {"--robust", "0"},
                                                         {"--skip", "-1"},
                                                         {"--factor", "0"},
                                                         {"--batch", "0"},
@@ -261,9 +264,12 @@ TEST_CASE("Staying after the end, for a time or until a signal") {
   CHECK(refused({"--sleepAfterFinish", "soon"}).find("soon") != std::string::npos);
 }
 
-TEST_CASE("A number that no float holds is refused as such") {
+TEST_CASE("A number that no float holds is refused as such, and limits of 0 are none") {
   CHECK(refused({"--factor", "1e-320"}).find("--factor: takes a number that a float can hold") !=
         std::string::npos);
+  CHECK(refused({"--robust", "0"}).find("--robust: takes a number above 0, not '0'") !=
+        std::string::npos);
+  CHECK(accepted({"--clip-contributions", "1e-3"}).clip_contributions == 1e-3);
   CHECK(accepted({"--lr", "0"}).schedule.lr == 0.0);
 }
 

@@ -62,7 +62,8 @@ std::string example(const Option& option) {
     case ValueKind::kWhole:
     case ValueKind::kThreads: return whole_example(option);
     case ValueKind::kNumber:
-    case ValueKind::kAmount: return option.value.empty() ? "0.5" : std::string(option.value);
+    case ValueKind::kAmount:
+    case ValueKind::kPositive: return option.value.empty() ? "0.5" : std::string(option.value);
     case ValueKind::kSeconds:
       return option.value.empty() ? quoted("90s") : std::string(option.value);
     case ValueKind::kBytes: return quoted("20GB");

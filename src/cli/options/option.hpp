@@ -73,6 +73,7 @@ enum class ValueKind : std::uint8_t {
   kThreads,       // a whole number from 1 to the processors that this process may use
   kNumber,        // finite
   kAmount,        // finite and at least 0
+  kPositive,      // finite and above 0
   kSeconds,       // whole seconds from `min`, also written 90s, 5m or 2h
   kBytes,         // bytes, also written 500MB, 1.5GB or 20GiB
   kWord,          // one of `words`
@@ -99,6 +100,7 @@ constexpr ValueType whole(std::int64_t min, std::int64_t max = kCountMax) {
 constexpr ValueType threads() { return {.kind = ValueKind::kThreads, .label = "N", .min = 1}; }
 constexpr ValueType number() { return {.kind = ValueKind::kNumber, .label = "X"}; }
 constexpr ValueType amount() { return {.kind = ValueKind::kAmount, .label = "X"}; }
+constexpr ValueType positive() { return {.kind = ValueKind::kPositive, .label = "X"}; }
 constexpr ValueType seconds(std::int64_t min) {
   return {.kind = ValueKind::kSeconds, .label = "SECONDS", .min = min, .max = kCountMax};
 }

@@ -23,7 +23,8 @@ const char* wanted_toml(ValueKind kind) {
     case ValueKind::kWhole:
     case ValueKind::kThreads: return "a whole number";
     case ValueKind::kNumber:
-    case ValueKind::kAmount: return "a number";
+    case ValueKind::kAmount:
+    case ValueKind::kPositive: return "a number";
     case ValueKind::kSeconds: return "a number of seconds, or a text as \"90s\", \"5m\", \"2h\"";
     case ValueKind::kBytes: return "a number of bytes, or a text as \"500MB\", \"20GiB\"";
     case ValueKind::kWord:
@@ -41,7 +42,7 @@ bool is_textual(ValueKind kind) {
 }
 
 bool is_numeric(ValueKind kind) {
-  return kind == ValueKind::kNumber || kind == ValueKind::kAmount;
+  return kind == ValueKind::kNumber || kind == ValueKind::kAmount || kind == ValueKind::kPositive;
 }
 
 // Texts with commas between them; nothing if one is none.

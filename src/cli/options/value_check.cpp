@@ -35,10 +35,12 @@ bool fits_float(double value) {
 }
 
 Refusal check_number(const ValueType& type, const std::string& text) {
+  const bool is_positive = type.kind == ValueKind::kPositive;
   const bool is_amount = type.kind == ValueKind::kAmount;
-  const char* what = is_amount ? "a number from 0" : "a number";
+  const char* what = is_positive ? "a number above 0" : is_amount ? "a number from 0" : "a number";
   const auto value = parse_number<double>(text);
-  const bool is_right = value && std::isfinite(*value) && (!is_amount || *value >= 0.0);
+  const bool is_right = value && std::isfinite(*value) && (!is_positive || *value > 0.0) &&
+                        (!is_amount || *value >= 0.0);
   if (!is_right) return std::string("takes ") + what + but_not(text);
   if (fits_float(*value)) return std::nullopt;
   return std::string("takes ") + what + " that a float can hold (1.2e-38 to 3.4e38, or 0)" +
@@ -123,7 +125,8 @@ std::optional<std::string> value_error(const Option& option, const std::string& 
                          " (what this process may use: affinity, cgroup, OPENBLAS_NUM_THREADS)",
                          text);
     case ValueKind::kNumber:
-    case ValueKind::kAmount: return check_number(type, text);
+    case ValueKind::kAmount:
+    case ValueKind::kPositive: return check_number(type, text);
     case ValueKind::kSeconds: return check_seconds(type, text);
     case ValueKind::kBytes: return check_bytes(text);
     case ValueKind::kWord: return check_word(type.words, text);
