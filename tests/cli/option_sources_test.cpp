@@ -172,12 +172,17 @@ TEST_CASE("What is wrong with a file is said with line, column and the nearest n
             "speedo.toml:2:1: 'thraeds' is no option of speedo-master, did you mean threads?"},
            {"[worker]\nsync = true\n", "speedo.toml:2:1: 'sync' is no option of speedo-worker"},
            {"[mastr]\nsync = true\n", "is no program of SpeeDO, did you mean [master]?"},
-           {"[[run]]\nsync = true\n", "speedo.toml:1:"},
+           {"[[run]]\nsync = true\n",
+            "speedo.toml:1:3: [[run]] is a list of tables: write [run], once"},
            {"resume = \"\"\n", "speedo.toml:1:1: resume: takes [=auto|=FILE], not ''"},
            {"max_iter = 3\nmax-iter = 4\n", "speedo.toml:2:1: 'max-iter' is given twice"},
            {"weedout = 3\ndrop = 4\n", "speedo.toml:2:1: 'drop' is given twice"},
            {"config = \"x\"\n", "cannot stand in a configuration file"},
-           {"kind = \"csv\"\n", "'kind' is no option"},
+           {"kind = \"csv\"\n", "speedo.toml:1:1: 'kind' is an argument of speedo convert, which "
+                               "cannot stand in a configuration file"},
+           {"picture = \"x.svg\"\n", "'picture' is an argument of speedo plot_log, which cannot"},
+           {"shel = true\n", "'shel' is no option of SpeeDO"},
+           {"no_confg = true\n", "'no_confg' is no option of SpeeDO"},
            {"max_iter = = 3\n", "speedo.toml:1:12: "},
            {"redis = \"redis://me:pass@here\"\n", "a password does not belong here"}}) {
     INFO(file);
@@ -185,6 +190,9 @@ TEST_CASE("What is wrong with a file is said with line, column and the nearest n
     INFO(why);
     CHECK(why.find(part) != std::string::npos);
     CHECK(why.find("pass@") == std::string::npos);
+    // What may not stand in a file.
+    CHECK(why.find("mean shell") == std::string::npos);
+    CHECK(why.find("mean no-config") == std::string::npos);
   }
 }
 

@@ -17,20 +17,28 @@ Error bad_entry(const std::string& place, const std::string& what) {
   return {ErrorCode::kConfig, place + ": " + what};
 }
 
+bool is_for_files(const Option& option) {
+  return option.place == OptionPlace::kFlag && option.name != "config" &&
+         option.name != "no-config";
+}
+
 Error unknown_key(const TomlEntry& entry, const std::vector<Program>& programs,
                   const std::string& owner) {
   std::set<std::string> known;
   for (const Program program : programs) {
-    for (const Option* option : options_of(program)) known.emplace(option->name);
+    const Option* argument = find_option(entry.key, program);
+    if (argument != nullptr) {
+      return bad_entry(entry.place, "'" + entry.key + "' is an argument of " +
+                                        std::string(entry_of(program).name) +
+                                        ", which cannot stand in a configuration file");
+    }
+    for (const Option* option : options_of(program)) {
+      if (is_for_files(*option)) known.emplace(option->name);
+    }
   }
   const std::string near = nearest(entry.key, {known.begin(), known.end()});
   return bad_entry(entry.place, "'" + entry.key + "' is no option of " + owner +
                               (near.empty() ? "" : ", did you mean " + near + "?"));
-}
-
-bool is_for_files(const Option& option) {
-  return option.place == OptionPlace::kFlag && option.name != "config" &&
-         option.name != "no-config";
 }
 
 // The value as the option takes it. Error: kConfig.
@@ -118,6 +126,18 @@ std::vector<Program> all_programs() {
   return programs;
 }
 
+// "[[run]]", where "[run]" is meant.
+Result<void> check_no_list(const TomlEntry& entry) {
+  const toml::array* list = entry.value->as_array();
+  if (list == nullptr || !list->is_array_of_tables()) return {};
+  for (const ProgramEntry& program : program_table()) {
+    if (entry.key != program.section) continue;
+    return bad_entry(entry.place, "[[" + entry.key + "]] is a list of tables: write [" +
+                                      entry.key + "], once");
+  }
+  return {};
+}
+
 Result<void> read_section(const TomlEntry& section, const std::string& path,
                           OptionValues& values) {
   std::vector<std::string> names;
@@ -144,6 +164,7 @@ Result<void> read_config(const toml::table& table, const std::string& path, Opti
   TableReader common(programs, "SpeeDO", values);
   for (const TomlEntry& entry : entries) {
     if (entry.value->is_table()) continue;
+    SPEEDO_TRY(check_no_list(entry));
     SPEEDO_TRY(common.read(entry));
   }
   for (const TomlEntry& entry : entries) {
