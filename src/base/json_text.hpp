@@ -12,4 +12,10 @@ std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+// A text of any bytes as UTF-8, with the same in place of what is none.
+template <class Json>
+std::string utf8_text(const std::string& text) {
+  return Json::parse(json_text(Json(text))).template get<std::string>();
+}
+
 }  // namespace speedo

@@ -6,6 +6,7 @@
 
 #include "cli/report/live_status.hpp"
 #include "cli/report/rate_meter.hpp"
+#include "cli/report/svg.hpp"
 #include "support/catch.hpp"
 
 namespace speedo {
@@ -212,6 +213,15 @@ TEST_CASE(
   CHECK(meter.recent().iterations_per_second == Approx(50.0));
   CHECK(meter.overall().iterations_per_second == Approx(510.0 / 12.0));
   CHECK(meter.seconds() == Approx(12.0));
+}
+
+TEST_CASE("Markup is XML whatever bytes a name has: what is not UTF-8 is replaced") {
+  const std::string replaced = "\xef\xbf\xbd";
+  CHECK(markup_escaped("a\xff.log") == "a" + replaced + ".log");
+  CHECK(markup_escaped("\xc3\xbc<&>\"\n") == "\xc3\xbc&lt;&amp;&gt;&quot; ");
+  CHECK(markup_escaped("\xed\xa0\x80").find('\xed') == std::string::npos);  // half a pair
+  CHECK(markup_escaped("end\xc3") == "end" + replaced);
+  CHECK(markup_escaped("\\ \\u0041") == "\\ \\u0041");
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/json_text.hpp"
 
 namespace speedo {
 
@@ -16,7 +19,7 @@ std::string chart_stroke(std::size_t line) {
 
 std::string markup_escaped(const std::string& text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : utf8_text<nlohmann::json>(text)) {
     switch (c) {
       case '&':
         safe += "&amp;";
