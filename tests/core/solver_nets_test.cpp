@@ -143,6 +143,23 @@ TEST_CASE("HDF5 snapshots need names of layers that HDF5 can keep", "[solver_net
   }
 }
 
+TEST_CASE("HDF5 snapshots need layers apart from the parameters of others", "[solver_nets]") {
+  caffe::SolverParameter solver = small_solver("snapshot_format: HDF5");
+  World world;
+  REQUIRE(nets_of(world, solver).train != nullptr);
+  for (const caffe::LayerParameter& layer : solver.net_param().layer()) {
+    if (layer.type() != "InnerProduct") continue;
+    caffe::LayerParameter& below = *solver.mutable_net_param()->add_layer();
+    below.set_name(layer.name() + "/0");
+    below.set_type("Parameter");
+    below.add_top("below");
+    below.mutable_parameter_param()->mutable_shape()->add_dim(1);
+    break;
+  }
+  const std::string below = solver.net_param().layer().rbegin()->name();
+  CHECK(refusal(solver).find("a layer named '" + below + "'") != std::string::npos);
+}
+
 TEST_CASE("a missing or malformed net file is named", "[solver_nets]") {
   const TempDir folder;
   World world;

@@ -90,6 +90,21 @@ TEST_CASE("HDF5 refuses parameters that it could not find again") {
   }
 }
 
+TEST_CASE("HDF5 refuses parameters whose layer lies where another's parameter does") {
+  const TempDir folder;
+  for (const char* name : {"one/0", "one/1/b", "one"}) {
+    CAPTURE(name);
+    caffe::NetParameter net = small_net(false);
+    caffe::LayerParameter& layer = *net.add_layer();
+    layer.set_name(name);
+    REQUIRE(write_model(folder / "m.h5", net, caffe::SolverParameter::HDF5));
+    CHECK(layer_named(read_model(folder / "m.h5").value(), "one").blobs_size() == 2);
+    add_blob(layer, 1, false);
+    check_error(write_model(folder / "m.h5", net, caffe::SolverParameter::HDF5),
+                ErrorCode::kConfig, "a layer named '" + std::string(name) + "'");
+  }
+}
+
 TEST_CASE("binary weights are read by content, whatever their name") {
   const TempDir folder;
   REQUIRE(

@@ -136,15 +136,16 @@ Result<std::unique_ptr<Net>> build(NetSource source, const caffe::NetState& stat
 // Before hours of training, and not at its first snapshot.
 Result<void> check_names(const caffe::SolverParameter& solver, const Net& net) {
   if (solver.snapshot_format() != caffe::SolverParameter::HDF5) return {};
+  std::vector<Hdf5Layer> layers;
   for (const Net::LayerView& view : net.layers()) {
-    const std::string& name = view.layer->name();
-    if (view.layer->parameters().empty() || is_kept_by_hdf5(name)) continue;
-    return config_error(
-        fmt::format("solver: snapshot_format: HDF5 cannot keep the parameters of a layer named "
-                    "'{}': rename it, or use BINARYPROTO",
-                    name));
+    layers.push_back({view.layer->name(), static_cast<int>(view.layer->parameters().size())});
   }
-  return {};
+  const Hdf5Names names(layers);
+  if (!names.first_bad()) return {};
+  return config_error(
+      fmt::format("solver: snapshot_format: HDF5 cannot keep the parameters of a layer named '{}' "
+                  "beside those of the others: rename it, or use BINARYPROTO",
+                  *names.first_bad()));
 }
 
 }  // namespace

@@ -198,19 +198,24 @@ Result<caffe::NetParameter> read_model_hdf5(const std::filesystem::path& path) {
 }
 
 Result<void> write_model_hdf5(const std::filesystem::path& path, const caffe::NetParameter& net) {
+  std::vector<Hdf5Layer> layers;
+  for (const caffe::LayerParameter& layer : net.layer()) {
+    layers.push_back({layer.name(), layer.blobs_size()});
+  }
+  const Hdf5Names names(layers);
+  if (names.first_bad()) {
+    return Error{ErrorCode::kConfig,
+                 fmt::format("HDF5 cannot keep the parameters of a layer named '{}' beside those "
+                             "of the others: rename it, or write another format",
+                             *names.first_bad())};
+  }
   SPEEDO_ASSIGN(Hdf5Writer file, Hdf5Writer::create(path));
   SPEEDO_TRY(file.add_group("/data"));
   const bool diffs = has_diff(net);
   if (diffs) SPEEDO_TRY(file.add_group("/diff"));
   std::set<std::string> seen;
   for (const caffe::LayerParameter& layer : net.layer()) {
-    if (!is_kept_by_hdf5(layer.name())) {
-      if (layer.blobs_size() == 0) continue;
-      return Error{ErrorCode::kConfig,
-                   fmt::format("HDF5 cannot keep the parameters of a layer named '{}': rename it, "
-                               "or write another format",
-                               layer.name())};
-    }
+    if (!names.has_group(layer.name())) continue;
     SPEEDO_TRY(file.add_group("/data/" + layer.name()));
     if (diffs) SPEEDO_TRY(file.add_group("/diff/" + layer.name()));
     for (int index = 0; index < layer.blobs_size(); ++index) {
