@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <system_error>
 
-#include <sys/resource.h>
-
 #include <speedo/core/update_rule.hpp>
 
 #include "base/log.hpp"
@@ -13,24 +11,6 @@
 namespace speedo {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-// Room may come while the last snapshot is tried again and again; another limit does not. Model and
-// state are two files, of which the larger has half of the bytes at least.
-Result<void> check_file_limit(const SnapshotNeed& need) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
-  if (static_cast<std::uint64_t>(need.bytes) / 2 <= limit.rlim_cur) return {};
-  return Error{ErrorCode::kCannotWrite,
-               fmt::format("a snapshot takes {} in two files, and this process may write no file "
-                           "of more than {}: raise its limit (ulimit -f, or LimitFSIZE of a "
-                           "systemd unit)",
-                           format_bytes(need.bytes),
-                           format_bytes(static_cast<std::int64_t>(limit.rlim_cur)))};
-}
-
-}  // namespace
 
 Result<std::int64_t> snapshot_bytes(std::int64_t weight_bytes,
                                     const caffe::SolverParameter& solver) {
@@ -51,7 +31,6 @@ std::int64_t snapshots_at_once(std::int64_t first, std::int64_t last, std::int64
 }
 
 Result<void> check_snapshot_room(const std::string& prefix, const SnapshotNeed& need) {
-  SPEEDO_TRY(check_file_limit(need));
   const fs::path parent = fs::path(prefix).parent_path();
   const fs::path folder = parent.empty() ? fs::path(".") : parent;
   std::error_code code;

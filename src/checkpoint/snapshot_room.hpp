@@ -28,8 +28,8 @@ std::int64_t snapshots_at_once(std::int64_t first, std::int64_t last, std::int64
                                const RotationRules& rules);
 
 // Looks at the free space where files with this prefix go, and says what is found: a warning if not
-// all of them will fit. Error: kCannotWrite if not even one does, or if this process may write no
-// file that large. A file system that does not tell its free space is not judged.
+// all of them will fit. Error: kCannotWrite if not even one does. A file system that does not tell
+// its free space is not judged.
 Result<void> check_snapshot_room(const std::string& prefix, const SnapshotNeed& need);
 
 // The same of a folder with so many bytes free.

@@ -1,7 +1,5 @@
 #include "checkpoint/snapshot_room.hpp"
 
-#include <sys/resource.h>
-
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -50,24 +48,6 @@ TEST_CASE("A folder without room for one snapshot is refused, with both figures"
   CHECK(judge_snapshot_room("/data/snaps", 5 << 20, {5 << 20, 1}));
   CHECK(judge_snapshot_room("/data/snaps", 5 << 20, {5 << 20, 100}));  // a warning
   CHECK(judge_snapshot_room("/data/snaps", 0, {0, 1}));
-}
-
-TEST_CASE("A limit on files below half of a snapshot is refused, with the way to raise it") {
-  const TempDir folder;
-  // Above what a log takes, which this program writes meanwhile.
-  constexpr std::int64_t kLimit = std::int64_t{1} << 40;
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const rlimit low{static_cast<rlim_t>(kLimit), before.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &low) == 0);
-  const auto small = check_snapshot_room((folder / "net").string(), {1, 1});
-  const auto large = check_snapshot_room((folder / "net").string(), {2 * kLimit + 2, 1});
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
-  CHECK(small);
-  REQUIRE_FALSE(large);
-  CHECK(large.error().code == ErrorCode::kCannotWrite);
-  CHECK(large.error().message.find("may write no file of more than 1024.00 GiB: raise its limit "
-                                   "(ulimit -f") != std::string::npos);
 }
 
 TEST_CASE("The folder of a prefix is looked at, and no more than it can hold is asked for") {
