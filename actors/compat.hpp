@@ -111,22 +111,25 @@ void reach(caf::actor_system& system, int socket, std::chrono::milliseconds pati
                [&](caf::error& error) { failed(error); });
 }
 
-// While it exists, `serve` is called on CAF's network thread whenever `events` can be read.
+// From begin() on until its end, `serve` is called on CAF's network thread whenever `events` can be
+// read.
 class NetworkEvents final : private caf::io::network::event_handler {
  public:
   // Takes a copy of the descriptor.
   NetworkEvents(caf::actor_system& system, int events, std::function<void()> serve)
       : event_handler(network_of(system), ::fcntl(events, F_DUPFD_CLOEXEC, 0)),
-        serve_(std::move(serve)) {
-    if (is_served()) backend().post([this] { activate(); });
-  }
+        serve_(std::move(serve)) {}
   // Requires: not on that thread.
   ~NetworkEvents() override {
-    if (!is_served()) return;
+    if (!has_begun_) return;
     backend().post([this] { passivate(); });
     gone_.get_future().get();
   }
-  bool is_served() const { return fd() >= 0; }  // false: there was no descriptor left
+  bool can_begin() const { return fd() >= 0; }  // false: there was no descriptor left
+  void begin() {
+    has_begun_ = true;
+    backend().post([this] { activate(); });
+  }
 
  private:
   void handle_event(caf::io::network::operation /*op*/) override { serve_(); }
@@ -134,6 +137,7 @@ class NetworkEvents final : private caf::io::network::event_handler {
   void graceful_shutdown() override {}
 
   const std::function<void()> serve_;
+  bool has_begun_ = false;
   std::promise<void> gone_;
 };
 

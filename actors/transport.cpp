@@ -47,9 +47,12 @@ Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, b
        .silence = kConnectionTimeout});
 }
 
+// The gate's thread leaves its events before another one looks at them.
 NetworkService::NetworkService(caf::actor_system& system, Gate& gate) : gate_(gate) {
   events_.emplace(system, gate.events(), [&gate] { gate.serve(); });
-  if (events_->is_served()) gate.lend();
+  if (!events_->can_begin()) return;
+  gate.lend();
+  events_->begin();
 }
 
 NetworkService::~NetworkService() {

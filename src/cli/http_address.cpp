@@ -20,7 +20,7 @@ bool is_ip_address(int family, const std::string& text) {
 bool is_name_of_host(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789";
   constexpr std::string_view kLetters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
   if (text.empty() || text.find_first_not_of(kLetters) != std::string_view::npos) return false;
   if (text.front() == '-' || text.front() == '.') return false;
   const std::string_view last = text.substr(text.rfind('.') + 1);

@@ -21,7 +21,7 @@
 namespace speedo {
 
 // The thread of a gate: all its sockets, by epoll. While it is lent another thread has its turn at
-// them, and this one looks at deadlines alone.
+// their events, and this one sees to deadlines.
 class Gate::Loop {
  public:
   static Result<std::unique_ptr<Loop>> create(GateOptions options);

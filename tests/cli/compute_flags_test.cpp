@@ -1,11 +1,15 @@
 #include "cli/flags/compute_flags.hpp"
 
+#include <fstream>
+
 #include <speedo/cpu/cpu_options.hpp>
 
+#include "cli/options/config_file.hpp"
 #include "cli/options/environment.hpp"
 #include "cli/options/option_parser.hpp"
 #include "cpu/isa.hpp"
 #include "support/catch.hpp"
+#include "support/temp_dir.hpp"
 
 namespace speedo {
 namespace {
@@ -113,6 +117,20 @@ TEST_CASE("--device cpu contradicts a --gpu beside it, and goes before one of a 
     CHECK(gpu_from({"--gpu", "0"}, {{"SPEEDO_DEVICE", "gpu:1"}}, program).value() == 0);
     CHECK(gpu_from({}, {{"SPEEDO_GPU", "2"}}, program).value() == 2);
   }
+}
+
+TEST_CASE("A program's own table goes before the top of the file, of --device and --gpu too") {
+  const TempDir folder;
+  const auto gpu_of_file = [&](const char* text) {
+    const std::string file = (folder / "speedo.toml").string();
+    std::ofstream(file) << text;
+    OptionValues values(Program::kRun);
+    REQUIRE(read_config_file(file, values));
+    return gpu_of(compute_flags(values));
+  };
+  CHECK(gpu_of_file("device = \"cpu\"\n[run]\ngpu = 0\n").value() == 0);
+  CHECK(gpu_of_file("gpu = 0\n[run]\ndevice = \"cpu\"\n").value() == std::nullopt);
+  CHECK_FALSE(gpu_of_file("gpu = 0\ndevice = \"cpu\"\n"));
 }
 
 TEST_CASE("A worker says what it computes on, a GPU's precision too") {

@@ -15,6 +15,7 @@ TEST_CASE("Addresses are written in four ways") {
   CHECK(parsed("0.0.0.0:0") == "0.0.0.0 0");
   CHECK(parsed("[::1]:80") == "::1 80");
   CHECK(parsed("node-1.example.org:65535") == "node-1.example.org 65535");
+  CHECK(parsed("speedo_master_1:80") == "speedo_master_1 80");
   for (const char* wrong : {"", "host", "host:", "host:70000", "host:-1", "::1:80", "a:b"}) {
     INFO(wrong);
     const auto address = parse_http_address(wrong);

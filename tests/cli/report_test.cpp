@@ -221,6 +221,7 @@ TEST_CASE("Markup is XML whatever bytes a name has: what is not UTF-8 is replace
   CHECK(markup_escaped("\xc3\xbc<&>\"\n") == "\xc3\xbc&lt;&amp;&gt;&quot; ");
   CHECK(markup_escaped("\xed\xa0\x80").find('\xed') == std::string::npos);  // half a pair
   CHECK(markup_escaped("end\xc3") == "end" + replaced);
+  CHECK(markup_escaped("\xef\xbf\xbf|\xef\xbf\xbe") == replaced + "|" + replaced);  // none of XML
   CHECK(markup_escaped("\\ \\u0041") == "\\ \\u0041");
 }
 

@@ -114,6 +114,7 @@ TEST_CASE("what an evaluation cannot be made of is told before the first batch")
   refused("--scores ip2,data", 64, "there must be 10 labels, one for each 3 along axis 1");
   refused("--report-html none/report.html", 73, "none/report.html");
   refused("--report-json none/report.json", 73, "none/report.json");
+  refused("--labels two.txt --report-html two.txt", 2, "would replace two.txt");
 }
 
 }  // namespace

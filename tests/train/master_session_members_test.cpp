@@ -209,6 +209,32 @@ TEST_CASE("a process that comes back on another connection ends its earlier inca
   CHECK(master.ready(6, 1) == "train 6 run 1 it 0 v 0 data 0/1");
 }
 
+TEST_CASE("rounds of an exact number: who joins does the missing run, but not a process that would "
+          "overwrite what it has contributed to the round") {
+  MasterConfig config = config_for(3, 100);
+  config.workers_min = config.workers_max = 3;
+  config.stages.front().strategy = {.name = "sync", .exact_workers = 3};
+  MasterDriver master(config);
+  for (const std::uint64_t worker : {0, 1, 2}) {
+    master.hello(1 + worker, {}, 11 + worker);
+    master.ready(1 + worker, worker);
+  }
+  master.trained(1, 0, 0);
+  master.trained(2, 1, 1);
+  master.lost(1);
+  master.lost(3);
+  master.hello(4, {}, 11);
+  CHECK(master.ready(4, 3).empty());
+  master.hello(5);
+  CHECK(master.ready(5, 4) == "train 5 run 3 it 0 v 0 data 2/3");
+  master.trained(5, 4, 3);
+  REQUIRE(master.last_merge.contributions.size() == 3);
+  CHECK(master.last_merge.contributions[2].worker == WorkerId{4});
+  master.merged(0, 1);
+  CHECK(master.trains.contains(4));
+  CHECK(master.trains.at(4).run > 3);
+}
+
 TEST_CASE("without a uuid nobody is taken for another") {
   MasterDriver master(config_for(1, 100));
   master.join(5, 0);

@@ -19,6 +19,7 @@ const char* source_name(Source source) {
   switch (source) {
     case Source::kFlag: return "flag";
     case Source::kEnvironment: return "environment";
+    case Source::kSection:
     case Source::kFile: return "file";
     case Source::kDefault: break;
   }

@@ -51,8 +51,9 @@ Result<std::string> value_of(const TomlEntry& entry, const Option& option) {
 // Reads one table of a file: its keys are for `programs`.
 class TableReader {
  public:
-  TableReader(const std::vector<Program>& programs, std::string owner, OptionValues& values)
-      : programs_(programs), owner_(std::move(owner)), values_(values) {}
+  TableReader(const std::vector<Program>& programs, std::string owner, Source source,
+              OptionValues& values)
+      : programs_(programs), owner_(std::move(owner)), source_(source), values_(values) {}
 
   Result<void> read(const TomlEntry& entry) {
     std::vector<Meaning> meanings;
@@ -109,13 +110,14 @@ class TableReader {
     }
     values_.set({.option = own.option,
                  .texts = {std::move(*text)},
-                 .source = Source::kFile,
+                 .source = source_,
                  .origin = entry.place});
     return {};
   }
 
   const std::vector<Program>& programs_;
-  std::string owner_;
+  const std::string owner_;
+  const Source source_;
   OptionValues& values_;
   std::map<const Option*, std::string> given_;  // by the place of the key
 };
@@ -145,7 +147,7 @@ Result<void> read_section(const TomlEntry& section, const std::string& path,
     names.emplace_back(entry.section);
     if (section.key != entry.section) continue;
     const std::vector<Program> programs = {entry.program};
-    TableReader reader(programs, std::string(entry.name), values);
+    TableReader reader(programs, std::string(entry.name), Source::kSection, values);
     for (const TomlEntry& key : entries_of(*section.value->as_table(), path)) {
       SPEEDO_TRY(reader.read(key));
     }
@@ -161,7 +163,7 @@ std::string name_of_file(const std::string& path) { return "the configuration fi
 Result<void> read_config(const toml::table& table, const std::string& path, OptionValues& values) {
   const std::vector<TomlEntry> entries = entries_of(table, path);
   const std::vector<Program> programs = all_programs();
-  TableReader common(programs, "SpeeDO", values);
+  TableReader common(programs, "SpeeDO", Source::kFile, values);
   for (const TomlEntry& entry : entries) {
     if (entry.value->is_table()) continue;
     SPEEDO_TRY(check_no_list(entry));

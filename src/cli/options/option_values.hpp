@@ -16,8 +16,9 @@
 
 namespace speedo {
 
-// Where a value comes from. A later one overrides those before it.
-enum class Source : std::uint8_t { kDefault, kFile, kEnvironment, kFlag };
+// Where a value comes from: kSection is the table of a file that is the program's own. A later one
+// overrides those before it.
+enum class Source : std::uint8_t { kDefault, kFile, kSection, kEnvironment, kFlag };
 
 struct OptionValue {
   const Option* option = nullptr;

@@ -43,8 +43,8 @@ Refusal check_number(const ValueType& type, const std::string& text) {
                         (!is_amount || *value >= 0.0);
   if (!is_right) return std::string("takes ") + what + but_not(text);
   if (fits_float(*value)) return std::nullopt;
-  return std::string("takes ") + what + " that a float can hold (1.2e-38 to 3.4e38, or 0)" +
-         but_not(text);
+  return std::string("takes ") + what + " that a float can hold (1.2e-38 to 3.4e38" +
+         (is_positive ? ")" : ", or 0)") + but_not(text);
 }
 
 Refusal check_word(std::string_view words, const std::string& text) {

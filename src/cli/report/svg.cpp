@@ -9,6 +9,18 @@
 #include "base/json_text.hpp"
 
 namespace speedo {
+namespace {
+
+// U+FFFE and U+FFFF are characters of UTF-8, and none of XML.
+std::string without_noncharacters(std::string text) {
+  for (std::size_t i = text.find("\xEF\xBF"); i != std::string::npos && i + 2 < text.size();
+       i = text.find("\xEF\xBF", i + 3)) {
+    if (text[i + 2] == '\xBE' || text[i + 2] == '\xBF') text[i + 2] = '\xBD';
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string chart_stroke(std::size_t line) {
   const char* dash = kChartDashes[line / kChartColours.size() % kChartDashes.size()];
@@ -19,7 +31,7 @@ std::string chart_stroke(std::size_t line) {
 
 std::string markup_escaped(const std::string& text) {
   std::string safe;
-  for (const char c : utf8_text<nlohmann::json>(text)) {
+  for (const char c : without_noncharacters(utf8_text<nlohmann::json>(text))) {
     switch (c) {
       case '&':
         safe += "&amp;";

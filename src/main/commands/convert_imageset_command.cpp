@@ -74,13 +74,13 @@ Result<void> check(const ImagesetFlags& flags) {
   return {};
 }
 
-// One that is not there yet replaces nothing, and a list may be long.
+// One that is not there yet replaces nothing, nor without --force, and a list may be long.
 Result<void> check_replaced(const ImagesetFlags& flags, const ImageList& list) {
   const std::filesystem::path& target = flags.options.output.output;
   const std::string named = "the database " + target.string();
   SPEEDO_TRY(check_target(target, {flags.list}, named));
   std::error_code code;
-  if (!std::filesystem::exists(target, code)) return {};
+  if (!flags.options.output.force || !std::filesystem::exists(target, code)) return {};
   const std::filesystem::path whole = whole_path(target);
   for (std::int64_t i = 0; i < list.size(); ++i) {
     const std::string image = behind_root(flags.options.images.root, std::string(list.name(i)));

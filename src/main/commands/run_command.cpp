@@ -65,10 +65,11 @@ Result<void> choose_gpus(const OptionValues& values, RunFlags& flags) {
   return {};
 }
 
-// That of --device alone: a master has no other flag for it.
+// That of --device alone, if it counts: a master has no other flag for it.
 Result<void> choose_gpu_of_master(const OptionValues& values, RunFlags& flags) {
   ComputeFlags of_master;
-  values.get("device", of_master.device);
+  const Source others = std::max(values.source_of("gpu"), values.source_of("gpus"));
+  if (values.source_of("device") >= others) values.get("device", of_master.device);
   SPEEDO_ASSIGN(flags.master_gpu, gpu_of(of_master));
   return {};
 }

@@ -12,6 +12,7 @@
 
 #include "base/parse_number.hpp"
 #include "caffe.pb.h"
+#include "cli/kept_inputs.hpp"
 #include "core/prototxt.hpp"
 #include "tools/class_labels.hpp"
 #include "tools/evaluation_report.hpp"
@@ -70,7 +71,10 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
   if (!flags.is_wanted()) return std::unique_ptr<TestEvaluation>();
   SPEEDO_ASSIGN(std::vector<int> top_k, parse_top_k(flags.top_k));
   for (const std::string& report : {flags.report_json, flags.report_html}) {
-    if (!report.empty()) SPEEDO_TRY(check_file_writable(report));
+    if (report.empty()) continue;
+    const std::vector<std::string> inputs = {net.model, net.weights, flags.labels};
+    SPEEDO_TRY(check_target(report, inputs, "the report " + report));
+    SPEEDO_TRY(check_file_writable(report));
   }
   SPEEDO_ASSIGN(const std::filesystem::path file, find_file(net.model, {}));
   auto message = read_net_prototxt(file);

@@ -130,8 +130,26 @@ void MasterSession::Impl::handle(const master_event::Ready& event) {
   if (phase_ == Phase::kGathering) {
     if (members_.ready_count() >= shortage_.wanted(false)) start_training();
   } else if (stages_.is_training()) {
-    tell(members_.introduce(*id));
+    introduce_ready();
   }
+}
+
+// A process that was another worker overwrites what that one contributed from its memory when it
+// trains again. Where it might do so in the same round it waits until that is merged.
+bool MasterSession::Impl::waits_for_own(WorkerId id) const {
+  if (schedule().strategy.exact_workers == 0) return false;
+  const Membership::Member& member = *members_.find(id);
+  return std::ranges::any_of(
+      runs_.departed_of({member.uuid_high, member.uuid_low}),
+      [this](WorkerId each) { return work_.is_wanted(each) || lost_runs_.takes_part(each); });
+}
+
+void MasterSession::Impl::introduce_ready() {
+  std::vector<WorkerId> newcomers;
+  for (const auto& [id, member] : members_.all()) {
+    if (member.ready && !member.known && !waits_for_own(id)) newcomers.push_back(id);
+  }
+  for (const WorkerId id : newcomers) tell(members_.introduce(id));
 }
 
 // All that are ready start together: a synchronous first round has them all.

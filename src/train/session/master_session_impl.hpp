@@ -101,6 +101,8 @@ struct MasterSession::Impl {
   void watch_workers();
   void start_training();
   WorkerShortage::View shortage_view() const;
+  bool waits_for_own(WorkerId id) const;
+  void introduce_ready();
   void update_pause();
   void watch_shortage();
   void watch_store();

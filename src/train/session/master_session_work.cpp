@@ -95,6 +95,8 @@ void MasterSession::Impl::order(const Train& command) {
 // for tests and snapshots, which work on copies; a merge does if one more of the kind is due.
 void MasterSession::Impl::pump() {
   if (finished()) return;
+  const bool may_wait = is_training() && schedule().strategy.exact_workers != 0;
+  if (may_wait && stages_.is_training()) introduce_ready();
   train_lost_again();
   while (!busy()) {
     const WorkQueue::Head head = work_.head();

@@ -131,6 +131,14 @@ std::optional<Runs::Told> Runs::told(WorkerId id, const ProcessUuid& process) co
   return Told{process, worker.told_run, worker.told_weight};
 }
 
+std::vector<WorkerId> Runs::departed_of(const ProcessUuid& process) const {
+  std::vector<WorkerId> all;
+  for (const auto& [worker, told] : departed_) {
+    if (told.process == process) all.push_back(worker);
+  }
+  return all;
+}
+
 void Runs::depart(WorkerId id, const Told& told) {
   if (departed_.size() == kDepartedMax) departed_.erase(departed_.begin());
   departed_[id] = told;

@@ -43,6 +43,8 @@ class Runs {
     float merged_weight = 1.0F;
   };
   const std::map<WorkerId, Told>& departed() const { return departed_; }
+  // The workers that this process was.
+  std::vector<WorkerId> departed_of(const ProcessUuid& process) const;
   std::optional<Told> told(WorkerId worker, const ProcessUuid& process) const;
   // The same of an earlier master's worker, whose process may come here.
   void depart(WorkerId worker, const Told& told);

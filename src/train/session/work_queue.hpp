@@ -71,6 +71,8 @@ class WorkQueue {
   // no contribution of it is to be read any more.
   void worker_is_gone(WorkerId worker) { gone_.insert(worker); }
   std::vector<WorkerId> take_unwanted();
+  // Whether a contribution of the worker may still be read.
+  bool is_wanted(WorkerId worker) const;
 
  private:
   struct MergeInFlight {
@@ -78,7 +80,6 @@ class WorkQueue {
     MergeOrder order;
   };
   Contribution take(WorkerId worker);
-  bool is_wanted(WorkerId worker) const;
 
   std::map<WorkerId, Contribution> undecided_;
   std::deque<std::variant<MergeOrder, WorkerId>> queue_;  // merges, and workers to train
