@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "main/command_support.hpp"
+#include "support/poll.hpp"
 #include "support/redis_server.hpp"
 
 namespace speedo::test {
@@ -66,6 +67,17 @@ std::vector<Words> commands_in(const std::string& path) {
 }
 
 // HOST:PORT, as its log tells workers.
+std::string first_word(const std::string& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
+std::string program_of(const std::string& process) {
+  return first_word("/proc/" + process + "/comm");
+}
+
 std::string address_of(Process& master) {
   REQUIRE(master.says("Add workers with: "));
   const std::string log = master.errors(), start = "--master speedo://";
@@ -268,13 +280,15 @@ TEST_CASE("Health is that of each program that is there, and one has to be") {
   for (const std::string& copy : {idle, ended}) {
     std::filesystem::copy_file("/bin/sleep", copy);
   }
-  Process runs = place.start({idle, "60"});
-  // Whoever becomes it by exec leaves its child to nobody.
-  Process parent = place.start(
-      {"/bin/sh", "-c",
-       "\"$1\" 60 & until grep -q ends-here /proc/$!/comm; do sleep 0.05; done; kill -9 $!; "
-       "exec sleep 60",
-       "sh", ended});
+  Process runs = place.start({idle, "600"});
+  // Who becomes another program by exec leaves its child to nobody.
+  const std::string child = place.file("child");
+  Process parent = place.start({"/bin/sh", "-c", "\"$1\" 600 & echo $! > \"$2\"; exec sleep 600",
+                                "sh", ended, child});
+  poll_until([&] { return program_of(std::to_string(parent.id())) == "sleep"; });
+  const std::string id = first_word(child);
+  poll_until([&] { return program_of(id) == "ends-here"; });
+  ::kill(std::stoi(id), SIGKILL);
   CHECK(health({"idles-here"}).exit_code == 0);
   CHECK(health({"idles-here", "no-such-thing"}).exit_code == 0);
   std::string errors;
