@@ -7,6 +7,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/input_roots.hpp"
+#include "base/percent_encoding.hpp"
 
 namespace speedo {
 
@@ -38,28 +39,15 @@ std::size_t digest_at(std::string_view name) {
   return is_digest ? name.size() - kBytes : name.size();
 }
 
-// What may stand in the path of a web server's URI for itself, by RFC 3986.
-bool is_path_letter(char letter) {
-  constexpr std::string_view kOthers = "/-._~!$&'()*+,;=:@";
-  const auto byte = static_cast<unsigned char>(letter);
-  return (byte < 0x80 && std::isalnum(byte) != 0) || kOthers.find(letter) != std::string_view::npos;
-}
-
 // A file's name as it is written behind `uri`: none of its letters may say something else there.
 std::string name_behind(std::string_view uri, std::string_view name) {
   if (!is_web_uri(uri)) return std::string(name);
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  // By RFC 3986.
+  const auto is_path_letter = [](unsigned char byte) {
+    return is_ascii_word(byte, "/-._~!$&'()*+,;=:@");
+  };
   const std::size_t end = digest_at(name);
-  std::string written;
-  for (const char letter : name.substr(0, end)) {
-    if (is_path_letter(letter)) {
-      written += letter;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(letter);
-    written += {'%', kDigits[byte >> 4U], kDigits[byte & 0xFU]};
-  }
-  return written.append(name.substr(end));
+  return percent_encode(name.substr(0, end), is_path_letter).append(name.substr(end));
 }
 
 }  // namespace

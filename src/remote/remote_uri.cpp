@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/percent_encoding.hpp"
+
 namespace speedo {
 
 namespace {
@@ -93,13 +95,7 @@ Result<void> check_path(const RemoteUri& uri) {
 
 // Blanks, and the bytes of other letters than English ones, as they are sent.
 std::string sendable(const std::string& text) {
-  std::string sent;
-  for (const char letter : text) {
-    const auto byte = static_cast<unsigned char>(letter);
-    const bool is_plain = byte != ' ' && byte < 0x80;
-    sent += is_plain ? std::string(1, letter) : fmt::format("%{:02X}", byte);
-  }
-  return sent;
+  return percent_encode(text, [](unsigned char byte) { return byte != ' ' && byte < 0x80; });
 }
 
 }  // namespace
@@ -163,15 +159,7 @@ Result<RemoteUri> parse_uri(const std::string& text) {
 }
 
 std::string percent_encoded(const std::string& path) {
-  constexpr std::string_view kPlain = "-_.~/";
-  std::string encoded;
-  for (const char letter : path) {
-    const auto byte = static_cast<unsigned char>(letter);
-    const bool plain =
-        (byte < 0x80 && std::isalnum(byte) != 0) || kPlain.find(letter) != std::string_view::npos;
-    encoded += plain ? std::string(1, letter) : fmt::format("%{:02X}", byte);
-  }
-  return encoded;
+  return percent_encode(path, [](unsigned char byte) { return is_ascii_word(byte, "-_.~/"); });
 }
 
 }  // namespace speedo

@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
 #include "caffe.pb.h"
-#include "core/hdf5_layer_name.hpp"
+#include "core/hdf5_names.hpp"
 #include "core/prototxt.hpp"
 
 namespace speedo {

@@ -22,7 +22,7 @@
 
 #include "base/parse_number.hpp"
 #include "core/blob_proto.hpp"
-#include "core/hdf5_layer_name.hpp"
+#include "core/hdf5_names.hpp"
 #include "data/claimed_size.hpp"
 #include "data/hdf5/hdf5_file.hpp"
 
