@@ -14,8 +14,6 @@ namespace {
 // The merger adds floats in an order of its own.
 constexpr double kTolerance = 2e-5;
 
-using Sum = std::vector<double>;
-
 bool is_off(float found, float wanted) {
   const double allowed = kTolerance * (1.0 + std::abs(static_cast<double>(wanted)));
   return !(std::abs(static_cast<double>(found) - wanted) <= allowed);
@@ -25,15 +23,18 @@ bool near(const std::vector<float>& found, const std::vector<float>& wanted) {
   return std::ranges::equal(found, wanted, [](float a, float b) { return !is_off(a, b); });
 }
 
-void add(Sum& sum, const std::vector<float>& values, double scale) {
-  for (std::size_t i = 0; i < sum.size() && i < values.size(); ++i) sum[i] += scale * values[i];
+// Whether, by a session's state, a shard of the data was used up.
+bool has_used(const std::string& session) {
+  record::Session state;
+  if (session.empty() || !state.ParseFromString(session)) return false;
+  return state.data_fresh() > static_cast<std::uint64_t>(state.data_open_size());
 }
 
 }  // namespace
 
 Lineage::Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
                  Violations& violations)
-    : stages_(std::move(stages)), start_(std::move(start)), rule_(rule), violations_(violations) {}
+    : update_(std::move(stages), rule), start_(std::move(start)), violations_(violations) {}
 
 void Lineage::contributed(RunId run, std::vector<float> values) {
   contributions_[run.value] = std::move(values);
@@ -52,9 +53,10 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
   const bool is_found = origin != published_.end();
   const bool is_known = is_found && !start.session.empty() &&
                         origin->second.session == start.session;
-  // Also with what a master has put that merged nothing, or died as it published its first stage.
+  // Also with what a master has put that merged nothing, or died as it published its first stage;
+  // but where no codec lets a change pass, weights are still those of the start after merges.
   const bool is_start = start.weights == start_;
-  const bool anew = start.version.value == 0 && is_start && !is_known;
+  const bool anew = start.version.value == 0 && is_start && !is_known && !has_used(start.session);
   violations_.expect(Check::kStart, is_start || is_found,
                      "a master goes on from weights that nobody published");
   if (!anew && is_found) go_on_from(*origin, branch);
@@ -74,9 +76,12 @@ void Lineage::begin(std::uint64_t term, const Checkpoint& start) {
 }
 
 // Without noise, or where no codec lets a change pass, many versions have equal weights: the one
-// with this session's state is meant, and if its state was not seen, the newest.
+// with this session's state is meant, or one whose state was not seen, and of several the newest.
 Lineage::Published::const_iterator Lineage::origin_of(const Checkpoint& start) const {
   auto origin = published_.end();
+  const auto rank = [&](const State& state) {
+    return state.session == start.session ? 2 : state.session.empty() ? 1 : 0;
+  };
   const bool by_file = start.version.value == 0;  // a snapshot has weights and no version
   for (auto each = published_.begin(); each != published_.end(); ++each) {
     const auto& [key, state] = *each;
@@ -87,9 +92,7 @@ Lineage::Published::const_iterator Lineage::origin_of(const Checkpoint& start) c
     const bool histories = parts_ || start.histories.empty() || state.histories.empty() ||
                            start.histories == state.histories;
     if (!may_be || !is_it || !histories) continue;
-    const bool is_better = origin == published_.end() || state.session == start.session ||
-                           origin->second.session != start.session;
-    if (is_better) origin = each;
+    if (origin == published_.end() || rank(state) >= rank(origin->second)) origin = each;
   }
   return origin;
 }
@@ -195,7 +198,7 @@ bool Lineage::knows(std::uint64_t term, Version version) const {
 // reads what his predecessor had, but newer weights may have the same values.
 void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
                          const std::vector<float>& weights) {
-  if (is_elastic(stages_[order.stage].kind)) return;
+  if (is_elastic(update_.stage(order.stage).kind)) return;
   for (auto each = published_.rbegin(); each != published_.rend(); ++each) {
     const auto& [key, state] = *each;
     if (state.is_start) {
@@ -353,46 +356,16 @@ void Lineage::check_rejected(const PublishedMerge& merge, const MergeJob::Contri
       fmt::format("a good contribution of worker {} was rejected", each.worker.value));
 }
 
-// The formulas of update.hpp, in double.
 Lineage::State Lineage::expected(const State& before, const PublishedMerge& merge,
-                                 const std::vector<const Values*>& parts) {
-  const UpdateSpec& spec = stages_[merge.job.stage];
-  const bool averages = spec.updater == UpdaterState::kAverage;
-  Values record = before.weights;
-  if (averages) {
-    const Values zero(before.weights.size(), 0.0F);
-    const Values& history = before.histories.empty() ? zero : before.histories.front();
-    record.insert(record.end(), history.begin(), history.end());
-  }
-  Sum sum(record.size(), 0.0);
-  double shares = 0.0;
-  std::size_t part = 0;
+                                 const std::vector<const Values*>& parts) const {
+  std::vector<ReferenceUpdate::Contribution> contributions;
   for (const auto& each : merge.job.contributions) {
-    if (part == parts.size()) break;
+    if (contributions.size() == parts.size()) break;
     if (std::ranges::count(merge.result.rejected, each.worker) > 0) continue;
-    Values values = *parts[part++];
-    if (spec.kind == UpdateKind::kElasticMaster) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        values[i] = spec.moving_rate * (values[i] - record[i]);
-      }
-    }
-    add(sum, values, each.weight);
-    shares += each.share;
+    contributions.push_back({*parts[contributions.size()], each.weight, each.share});
   }
-  double scale = is_elastic(spec.kind) ? 1.0 : 1.0 / spec.factor;
-  if (merge.job.mean && !is_elastic(spec.kind)) scale /= shares;
-  for (double& each : sum) each *= scale;
   State after = before;
-  if (spec.kind == UpdateKind::kGradientOnly) {
-    apply_rule(after, merge.job, Values(sum.begin(), sum.end()));
-    return after;
-  }
-  for (std::size_t i = 0; i < record.size(); ++i) {
-    record[i] = static_cast<float>(record[i] + sum[i]);
-  }
-  const auto count = static_cast<std::ptrdiff_t>(before.weights.size());
-  after.weights.assign(record.begin(), record.begin() + count);
-  if (averages) after.histories = {Values(record.begin() + count, record.end())};
+  update_.apply(after.weights, after.histories, merge.job, contributions);
   return after;
 }
 
@@ -432,7 +405,7 @@ std::vector<std::vector<Lineage::Values>> Lineage::older_histories() const {
 Lineage::State Lineage::expected_by_parts(const Branch& branch, const PublishedMerge& merge,
                                           const std::vector<const Values*>& parts) {
   State wanted = expected(branch.state, merge, parts);
-  if (stages_[merge.job.stage].kind != UpdateKind::kGradientOnly) return wanted;
+  if (update_.stage(merge.job.stage).kind != UpdateKind::kGradientOnly) return wanted;
   for (std::size_t part = 0; part < parts_->parts; ++part) {
     if (fits(merge.now.weights, wanted.weights, part)) continue;
     for (const std::vector<Values>& histories : older_histories()) {
@@ -453,19 +426,6 @@ Lineage::State Lineage::expected_by_parts(const Branch& branch, const PublishedM
     wanted.histories.front()[i] = branch.state.weights[i] - merge.now.weights[i];
   }
   return wanted;
-}
-
-// Momentum SGD: h = m h + rate g; w -= h.
-void Lineage::apply_rule(State& state, const MergeJob& job, const Values& gradient) {
-  const UpdateSpec& spec = stages_[job.stage];
-  if (state.histories.empty()) state.histories.assign(1, Values(gradient.size(), 0.0F));
-  Values& history = state.histories.front();
-  const float rate = spec.base_lr.value_or(rule_.learning_rate) * job.lr_scale;
-  const float momentum = spec.momentum.value_or(rule_.momentum);
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    history[i] = momentum * history[i] + rate * gradient[i];
-    state.weights[i] -= history[i];
-  }
 }
 
 void Lineage::compare(const Values& found, const Values& wanted, const char* what) {

@@ -14,6 +14,7 @@
 #include <speedo/train/messages.hpp>
 #include <speedo/train/update.hpp>
 
+#include "sim/check/reference_update.hpp"
 #include "sim/check/violations.hpp"
 
 namespace speedo::sim {
@@ -23,9 +24,7 @@ namespace speedo::sim {
 // so that a master that goes on from one of them is held to it.
 class Lineage {
  public:
-  struct Rule {
-    float learning_rate = 0.0F, momentum = 0.0F;  // of the master's solver
-  };
+  using Rule = ReferenceUpdate::Rule;
   Lineage(std::vector<UpdateSpec> stages, std::vector<float> start, Rule rule,
           Violations& violations);
 
@@ -122,13 +121,12 @@ class Lineage {
   std::vector<const Values*> accepted(const PublishedMerge& merge);
   void check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each);
   State expected(const State& before, const PublishedMerge& merge,
-                 const std::vector<const Values*>& parts);
+                 const std::vector<const Values*>& parts) const;
   State expected_by_parts(const Branch& branch, const PublishedMerge& merge,
                           const std::vector<const Values*>& parts);
   std::vector<std::vector<Values>> older_histories() const;
   bool fits(const Values& found, const Values& wanted, std::size_t part) const;
   std::size_t part_of(std::size_t element) const;
-  void apply_rule(State& state, const MergeJob& job, const Values& gradient);
   void compare(const Values& found, const Values& wanted, const char* what);
   void remember(std::uint64_t term, Version version, const Merger::Copy& now);
   void remember_reckoned(std::uint64_t term, Version version);
@@ -136,9 +134,8 @@ class Lineage {
   void forget_taken_back(const PublishedMerge& merge);
   void settle_suspects(std::uint64_t term, const Values* weights);
 
-  const std::vector<UpdateSpec> stages_;
+  const ReferenceUpdate update_;
   const Values start_;
-  const Rule rule_;
   std::optional<Parts> parts_;
   bool lost_data_ = false;
   Violations& violations_;
