@@ -91,6 +91,24 @@ TEST_CASE("below the fewest workers no run is done again until there are enough"
   CHECK(round.master.join(8, 3) == "train 6 run 3 it 0 v 0 data 1/4");
 }
 
+TEST_CASE("a round of an exact number that has lost a run and its worker is merged, and it is said") {
+  MasterConfig config = config_for(3, 100);
+  config.stages.front().strategy.exact_workers = 3;
+  Round round(config);
+  const auto is_said = [&] { return round.master.noted("merged with fewer than its 3 runs"); };
+  SECTION("before it was known") {
+    round.master.lost(6);
+    CHECK_FALSE(is_said());
+    round.master.merged(0, 0, {{1}});
+  }
+  SECTION("while the run is done again") {
+    round.master.merged(0, 0, {{1}});
+    CHECK_FALSE(is_said());
+    round.master.lost(6);
+  }
+  CHECK(is_said());
+}
+
 TEST_CASE("what is lost of a round at the end stays to be given out by the next master") {
   Round round;
   round.master.merged(0, 0, {{1}});

@@ -79,6 +79,19 @@ TEST_CASE("a merger gets the shard that it names, or one that nobody has", "[par
   CHECK(shell.warned[1] == "refused: " + shell.refused[1].second.reason);
   CHECK_FALSE(shell.peers.has(PeerId{4}));
   CHECK(shell.refused[1].second.reason.find("has 3 shards") != std::string::npos);
+  CHECK(error_code_of(shell.refused[1].second.code) == ErrorCode::kMismatch);
+}
+
+TEST_CASE("a merger that names no shard comes again where each has one, as one may be dead",
+          "[parts]") {
+  MasterShell shell;
+  for (std::uint64_t peer = 1; peer <= 4; ++peer) shell.greet(peer);
+  REQUIRE(shell.refused.size() == 1);
+  CHECK(error_code_of(shell.refused[0].second.code) == ErrorCode::kUnavailable);
+  CHECK(shell.refused[0].second.reason.find("each of the 3 shards") != std::string::npos);
+  CHECK(shell.peers.lose(PeerId{2}, "no beat"));
+  shell.greet(4);
+  CHECK(shell.welcomed.back().second.part == 2);
 }
 
 TEST_CASE("a merger of another model is refused, and forgotten", "[parts]") {

@@ -92,9 +92,13 @@ void PartPeers::greet(PeerId id, const HelloMessage& message,
   }
   const auto part = choose(message, terms->parts);
   if (!part) {
+    if (!names_part(message)) {
+      // One of them may be gone without a word: that shows after --worker-timeout.
+      return refuse(ErrorCode::kUnavailable,
+                    fmt::format("each of the {} shards of this job has its merger", terms->parts));
+    }
     return refuse(ErrorCode::kMismatch,
-                  fmt::format("{} has --{}, and this job has {} shards, one a server of --redis, "
-                              "each with one merger",
+                  fmt::format("{} has --{}, and this job has {} shards, one a server of --redis",
                               name, clip_text(message.device), terms->parts));
   }
   greeted_ += 1;

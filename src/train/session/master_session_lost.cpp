@@ -65,6 +65,7 @@ void MasterSession::Impl::put_off(MergeOrder merge, const master_event::Merged& 
       again.insert((each++)->worker);
     } else {
       note_left_out(*each, event, "its data are given out again");
+      note_short_round();
       leases_.free_reported(each->data);
       each = merge.contributions.erase(each);
     }
@@ -74,6 +75,16 @@ void MasterSession::Impl::put_off(MergeOrder merge, const master_event::Merged& 
   if (open() && !merge.contributions.empty()) {
     lost_runs_.begin(std::move(merge), std::move(again));
   }
+}
+
+// Two losses at once, of a contribution in the store and of its worker: nobody does the run again.
+void MasterSession::Impl::note_short_round() {
+  const std::uint64_t exact = schedule().strategy.exact_workers;
+  if (exact == 0 || !open()) return;
+  out_.note(true,
+            "the round of iteration {} is merged with fewer than its {} runs, as a contribution and "
+            "its worker are both lost: from here on the weights are not those of an undisturbed job",
+            iteration(), exact);
 }
 
 bool MasterSession::Impl::can_train_again(WorkerId id) const {
