@@ -283,9 +283,33 @@ TEST_CASE("the lineage knows the weights of a stage that nobody saw") {
   order.version = 3;
   merged.lineage.check_base(5, order, {1.0F, 2.0F});
   CHECK(merged.violations.first() == "");
-  order.version = 4;
-  merged.lineage.check_base(5, order, {1.0F, 2.0F});
-  CHECK(merged.violations.first() == "run 8 begins with weights of version 2, ordered was 4");
+}
+
+TEST_CASE("the lineage notices a run that begins with weights older than ordered") {
+  Merged merged;
+  merged.merge();
+  TrainMessage order;
+  order.run = 8;
+  order.version = 2;
+  merged.lineage.check_base(5, order, {0.0F, 0.0F});
+  const auto merge_next = [&](const std::vector<float>& values, std::vector<float> weights) {
+    merged.lineage.contributed(RunId{9}, values);
+    merged.job.contributions.front().run = RunId{9};
+    merged.shards = {1};
+    merged.result.version = merged.now.version = Version{3};
+    merged.now.weights = std::move(weights);
+    merged.merge();
+  };
+  CHECK(merged.violations.first() == "");
+  SECTION("told when the next version is known") {
+    merge_next({1.0F, 1.0F}, {2.0F, 3.0F});
+    CHECK(merged.violations.first() ==
+          "run 8 begins with weights of version 1 of master 5, ordered was 2");
+  }
+  SECTION("not if that has the same values") {
+    merge_next({-1.0F, -2.0F}, {0.0F, 0.0F});
+    CHECK(merged.violations.first() == "");
+  }
 }
 
 TEST_CASE("the lineage notices a run that begins with a replaced master's weights") {
@@ -301,7 +325,8 @@ TEST_CASE("the lineage notices a run that begins with a replaced master's weight
   merged.lineage.check_base(6, order, {1.0F, 2.0F});
   SECTION("told when the next version is known") {
     merged.lineage.entered_stage(6, Merger::Copy{Version{2}, {0.0F, 0.0F}, {}, ""});
-    CHECK(merged.violations.first() == "run 8 begins with weights of version 2 of master 5");
+    CHECK(merged.violations.first() ==
+          "run 8 begins with weights of version 2 of master 5, ordered was 1");
   }
   SECTION("not if that has the same values") {
     merged.lineage.contributed(RunId{9}, {1.0F, 2.0F});

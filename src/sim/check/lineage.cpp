@@ -195,7 +195,7 @@ bool Lineage::knows(std::uint64_t term, Version version) const {
 
 // Newer ones may not be known yet; those of workers that keep weights of their own are nobody's. A
 // worker of a master that was replaced unawares reads what its successor has published; nobody
-// reads what his predecessor had, but newer weights may have the same values.
+// reads what was before, but weights that are not known yet may have the same values.
 void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
                          const std::vector<float>& weights) {
   if (is_elastic(update_.stage(order.stage).kind)) return;
@@ -206,21 +206,15 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
       if (key.first > term && state.weights == weights) return;
       continue;
     }
-    if (key.first < term) {
-      if (state.weights != weights) continue;
-      suspects_.push_back({term, weights,
-                           fmt::format("run {} begins with weights of version {} of master {}",
-                                       order.run, key.second, key.first)});
-      return;
-    }
-    const bool is_new = key.second >= order.version;
-    if (is_new && state.weights.empty() && near(weights, state.reckoned)) return;
-    if (state.weights != weights) continue;
-    if (is_new) return;
-    if (key.first > term) continue;
-    return violations_.report(
-        Check::kOrders, fmt::format("run {} begins with weights of version {}, ordered was {}",
-                                    order.run, key.second, order.version));
+    const bool is_it = state.weights == weights;
+    const bool is_near = state.weights.empty() && near(weights, state.reckoned);
+    if (key.first >= term && key.second >= order.version && (is_it || is_near)) return;
+    if (key.first > term || !is_it) continue;
+    suspects_.push_back({term, weights,
+                         fmt::format("run {} begins with weights of version {} of master {}, "
+                                     "ordered was {}",
+                                     order.run, key.second, key.first, order.version)});
+    return;
   }
 }
 
