@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <speedo/base/assert.hpp>
@@ -56,17 +55,45 @@ void Flows::start(Instant now, double seconds, std::vector<Use> uses, Done done,
   SPEEDO_ASSERT(seconds >= 0.0 && done != nullptr);
   move_to(now);
   std::erase_if(uses, [](const Use& use) { return use.seconds <= 0.0; });
-  Flow flow;
-  flow.alone_seconds = seconds;
-  for (const Use& use : uses) {
-    SPEEDO_ASSERT(use.resource < resources_.size());
-    flow.alone_seconds = std::max(flow.alone_seconds, use.seconds);
+  auto flow = std::make_unique<Flow>();
+  flow->alone_seconds = seconds;
+  for (const Use& use : uses) flow->alone_seconds = std::max(flow->alone_seconds, use.seconds);
+  for (const Use& use : uses) claim(*flow, use);
+  flow->done = std::move(done);
+  if (party) {
+    flow->members = &members_[*party];
+    *flow->members += 1.0;
   }
-  flow.uses = std::move(uses);
-  flow.done = std::move(done);
-  flow.party = party;
-  flows_.emplace(next_flow_++, std::move(flow));
+  flows_.push_back(std::move(flow));
   is_dealt_ = false;
+}
+
+void Flows::claim(Flow& flow, const Use& use) {
+  SPEEDO_ASSERT(use.resource < resources_.size());
+  Resource& resource = resources_[use.resource];
+  if (resource.claims.empty()) {
+    claimed_.insert(std::ranges::lower_bound(claimed_, use.resource), use.resource);
+  }
+  Claim& claim = resource.claims.emplace_back();
+  claim.flow = &flow;
+  claim.share = use.seconds / flow.alone_seconds;
+  claim.threads = use.threads;
+  claim.speed = resource.speed ? resource.speed(use.threads) : 1.0;
+  claim.computes = use.computes;
+  const auto place = std::ranges::lower_bound(flow.resources, use.resource);
+  const bool is_new = place == flow.resources.end() || *place != use.resource;
+  if (is_new) flow.resources.insert(place, use.resource);
+}
+
+void Flows::release(Flow& flow) {
+  for (const ResourceId each : flow.resources) {
+    Resource& resource = resources_[each];
+    std::erase_if(resource.claims, [&](const Claim& claim) { return claim.flow == &flow; });
+    if (!resource.claims.empty()) continue;
+    resource.busy_rate = 0.0;
+    claimed_.erase(std::ranges::lower_bound(claimed_, each));
+  }
+  if (flow.members != nullptr) *flow.members -= 1.0;
 }
 
 void Flows::advance(Instant now) {
@@ -74,14 +101,12 @@ void Flows::advance(Instant now) {
   SPEEDO_ASSERT(idle() || now <= next_);
   move_to(now);
   std::vector<Done> finished;
-  for (auto place = flows_.begin(); place != flows_.end();) {
-    if (place->second.left > kNothingLeft) {
-      ++place;
-      continue;
-    }
-    finished.push_back(std::move(place->second.done));
-    place = flows_.erase(place);
+  for (const auto& flow : flows_) {
+    if (flow->left > kNothingLeft) continue;
+    finished.push_back(std::move(flow->done));
+    release(*flow);
   }
+  std::erase_if(flows_, [](const auto& flow) { return flow->left <= kNothingLeft; });
   is_dealt_ = false;
   for (const Done& done : finished) done();
 }
@@ -92,121 +117,81 @@ void Flows::move_to(Instant now) {
   if (passed > 0.0) set_rates();
   now_ = now;
   if (passed <= 0.0) return;
-  for (auto& [order, flow] : flows_) {
-    const double done = std::min(flow.rate * passed, flow.left);
-    flow.left -= flow.rate * passed;
-    for (const Use& use : flow.uses) {
-      Resource& resource = resources_[use.resource];
-      resource.busy_seconds += done * use.seconds;
-      if (!resource.other_way) continue;
-      resource.step_seconds += done * use.seconds;
-      moved_.push_back(use.resource);
-    }
+  for (const auto& flow : flows_) flow->left -= flow->rate * passed;
+  for (const ResourceId each : claimed_) {
+    Resource& resource = resources_[each];
+    resource.busy_seconds += resource.busy_rate * passed;
+    if (!resource.other_way) continue;
+    const Resource& other = resources_[*resource.other_way];
+    if (*resource.other_way < each && !other.claims.empty()) continue;  // counted there
+    resources_[std::min(each, *resource.other_way)].either_busy_seconds +=
+        std::max(resource.busy_rate, other.busy_rate) * passed;
   }
-  count_links();
-}
-
-void Flows::count_links() {
-  for (const ResourceId way : moved_) {
-    Resource& one = resources_[way];
-    Resource& other = resources_[*one.other_way];
-    const double busier = std::max(one.step_seconds, other.step_seconds);
-    one.step_seconds = other.step_seconds = 0.0;
-    resources_[std::min(way, *one.other_way)].either_busy_seconds += busier;
-  }
-  moved_.clear();
-}
-
-// Of a resource, by the flow as fast as alone: threads slow each other down beyond taking cores.
-double Flows::part(const Flow& flow, const Use& use) const {
-  const Resource& resource = resources_[use.resource];
-  const double part = use.seconds / flow.alone_seconds;
-  return resource.speed ? part * resource.speed(use.threads) / resource.pace : part;
 }
 
 double Flows::speed_at(const Flow& flow, double level) const {
   return flow.full_level > level ? flow.full_speed * level / flow.full_level : flow.full_speed;
 }
 
-// With so many threads on them, no more than there are cores.
-double Flows::pace_of(const Resource& cores, double busy) const {
+// What their claims want and what they give: threads slow each other down beyond taking cores.
+void Flows::size_up(Resource& cores) const {
   bool any_computes = false, any_moves = false;
-  for (const Claim& claim : cores.claims) (claim.use->computes ? any_computes : any_moves) = true;
-  return cores.speed(busy) * (any_computes && any_moves ? cores.mixed : 1.0);
-}
-
-void Flows::gather_claims() {
-  for (const std::size_t resource : claimed_) resources_[resource].claims.clear();
-  claimed_.clear();
-  for (auto& [order, flow] : flows_) {
-    for (const Use& use : flow.uses) {
-      std::vector<Claim>& claims = resources_[use.resource].claims;
-      if (claims.empty()) claimed_.push_back(use.resource);
-      claims.push_back({&flow, &use, 0.0});
-    }
+  double busy = 0.0;  // threads
+  for (const Claim& claim : cores.claims) {
+    (claim.computes ? any_computes : any_moves) = true;
+    busy += claim.threads * claim.share;
   }
-  std::sort(claimed_.begin(), claimed_.end());
+  // With so many threads on them, no more than there are cores.
+  const double full = std::max(cores.count, 1.0);
+  const double pace = cores.speed(std::clamp(busy, 1.0, full)) *
+                      (any_computes && any_moves ? cores.mixed : 1.0);
+  cores.capacity = busy > full ? busy * cores.speed(busy) / cores.speed(full) : cores.count;
+  for (Claim& claim : cores.claims) claim.wanted = claim.share * claim.speed / pace;
 }
 
 void Flows::begin_dealing() {
-  gather_claims();
-  std::map<std::size_t, double> members;
-  for (auto& [order, flow] : flows_) {
-    flow.is_dealt = false;
-    flow.widest = 0.0;
-    if (flow.party) members[*flow.party] += 1.0;
+  for (const auto& flow : flows_) {
+    flow->is_dealt = false;
+    flow->widest = 0.0;
   }
-  for (const std::size_t i : claimed_) {
-    Resource& resource = resources_[i];
-    resource.is_full = false;
-    resource.capacity = resource.count;
-    if (resource.speed) {
-      double busy = 0.0;  // threads
-      for (const Claim& claim : resource.claims) {
-        busy += claim.use->threads * claim.use->seconds / claim.flow->alone_seconds;
-      }
-      const double full = std::max(resource.count, 1.0);
-      resource.pace = pace_of(resource, std::clamp(busy, 1.0, full));
-      if (busy > full) {
-        resource.capacity = busy * resource.speed(busy) / resource.speed(full);
-      }
-    }
+  for (const ResourceId each : claimed_) {
+    Resource& resource = resources_[each];
+    if (resource.speed) size_up(resource);
     for (Claim& claim : resource.claims) {
-      const double part = this->part(*claim.flow, *claim.use);
-      claim.flow->widest = std::max(claim.flow->widest, part);
-      claim.wanted = part * claim.use->threads;
+      if (!resource.speed) claim.wanted = claim.share;
+      claim.flow->widest = std::max(claim.flow->widest, claim.wanted);
+      claim.wanted *= claim.threads;
     }
   }
-  for (auto& [order, flow] : flows_) {
-    flow.full_speed = flow.widest > 1.0 ? 1.0 / flow.widest : 1.0;
-    flow.full_level = std::min(flow.widest, 1.0) * (flow.party ? members[*flow.party] : 1.0);
+  for (const auto& flow : flows_) {
+    flow->full_speed = flow->widest > 1.0 ? 1.0 / flow->widest : 1.0;
+    flow->full_level = std::min(flow->widest, 1.0) * (flow->members ? *flow->members : 1.0);
   }
 }
 
 // The level of a party's share at which the flows fill the resource; infinite if they never do.
-double Flows::level_that_fills(std::size_t resource) {
+double Flows::level_that_fills(const Resource& resource) {
   double full = 0.0, slope = 0.0;  // used = full + slope x level
   double most = 0.0;               // used at the highest level
   ends_.clear();                   // of a part of the slope, with its level
-  for (const Claim& claim : resources_[resource].claims) {
+  for (const Claim& claim : resource.claims) {
     const Flow& flow = *claim.flow;
     if (flow.is_dealt) {
       full += claim.wanted * flow.speed;
     } else {
-      slope += claim.wanted * flow.full_speed / flow.full_level;
       ends_.emplace_back(flow.full_level, claim.wanted * flow.full_speed);
       most += claim.wanted * flow.full_speed;
     }
   }
-  const double capacity = resources_[resource].capacity;
-  if (full + most <= capacity) return std::numeric_limits<double>::infinity();
+  if (full + most <= resource.capacity) return std::numeric_limits<double>::infinity();
+  for (const auto& [level, wanted] : ends_) slope += wanted / level;
   std::sort(ends_.begin(), ends_.end());
   for (std::size_t i = 0; i < ends_.size();) {
     const double level = ends_[i].first;
     double wanted = 0.0;
     for (; i < ends_.size() && ends_[i].first == level; ++i) wanted += ends_[i].second;
-    if (full + slope * level > capacity * (1.0 + kRounding)) {
-      return std::max(0.0, capacity - full) / slope;
+    if (full + slope * level > resource.capacity * (1.0 + kRounding)) {
+      return std::max(0.0, resource.capacity - full) / slope;
     }
     full += wanted;
     slope -= wanted / level;
@@ -214,30 +199,39 @@ double Flows::level_that_fills(std::size_t resource) {
   return std::numeric_limits<double>::infinity();
 }
 
-// Everybody's level rises together; whoever uses what is full stays where it is.
+// Everybody's level rises together; whoever uses what is full stays where it is. So nothing is full
+// at a lower level than was reckoned before others stayed behind: only what is next has to be
+// reckoned anew.
 void Flows::deal_shares() {
   begin_dealing();
-  while (true) {
-    double level = std::numeric_limits<double>::infinity();
-    std::optional<std::size_t> fullest;
-    for (const std::size_t i : claimed_) {
-      if (resources_[i].is_full) continue;
-      const double fills = level_that_fills(i);
-      if (fills >= level) continue;
-      level = fills;
-      fullest = i;
+  fills_.clear();
+  for (const ResourceId each : claimed_) {
+    const double level = level_that_fills(resources_[each]);
+    if (std::isfinite(level)) fills_.emplace_back(level, each);
+  }
+  std::ranges::make_heap(fills_, std::ranges::greater{});
+  double reached = 0.0;
+  while (!fills_.empty()) {
+    std::ranges::pop_heap(fills_, std::ranges::greater{});
+    const ResourceId fullest = fills_.back().second;
+    fills_.pop_back();
+    const double level = level_that_fills(resources_[fullest]);
+    if (!std::isfinite(level)) continue;
+    if (!fills_.empty() && fills_.front() < std::pair(level, fullest)) {
+      fills_.emplace_back(level, fullest);
+      std::ranges::push_heap(fills_, std::ranges::greater{});
+      continue;
     }
-    const auto deal = [&](Flow& flow) {
-      if (flow.is_dealt) return;
-      flow.speed = speed_at(flow, level);
+    SPEEDO_ASSERT(level >= reached * (1.0 - kRounding));
+    reached = level;
+    for (const Claim& claim : resources_[fullest].claims) {
+      Flow& flow = *claim.flow;
+      if (!flow.is_dealt) flow.speed = speed_at(flow, level);
       flow.is_dealt = true;
-    };
-    if (!fullest) {
-      for (auto& [order, flow] : flows_) deal(flow);
-      return;
     }
-    for (const Claim& claim : resources_[*fullest].claims) deal(*claim.flow);
-    resources_[*fullest].is_full = true;
+  }
+  for (const auto& flow : flows_) {
+    if (!flow->is_dealt) flow->speed = flow->full_speed;
   }
 }
 
@@ -246,16 +240,21 @@ void Flows::set_rates() {
   is_dealt_ = true;
   deal_shares();
   double first = std::numeric_limits<double>::infinity();
-  for (auto& [order, flow] : flows_) {
-    if (flow.alone_seconds <= 0.0) {
-      flow.left = 0.0;
-      flow.rate = 0.0;
+  for (const auto& flow : flows_) {
+    if (flow->alone_seconds <= 0.0) {
+      flow->left = 0.0;
+      flow->rate = 0.0;
     } else {
-      SPEEDO_ASSERT(flow.speed > 0.0);
-      flow.rate = flow.speed / flow.alone_seconds;
+      SPEEDO_ASSERT(flow->speed > 0.0);
+      flow->rate = flow->speed / flow->alone_seconds;
     }
-    const double left = std::max(flow.left, 0.0);
-    first = std::min(first, left > 0.0 ? left / flow.rate : 0.0);
+    const double left = std::max(flow->left, 0.0);
+    first = std::min(first, left > 0.0 ? left / flow->rate : 0.0);
+  }
+  for (const ResourceId each : claimed_) {
+    double rate = 0.0;
+    for (const Claim& claim : resources_[each].claims) rate += claim.flow->speed * claim.share;
+    resources_[each].busy_rate = rate;
   }
   if (!flows_.empty()) next_ = now_ + nanoseconds(first);
 }

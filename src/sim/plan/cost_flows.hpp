@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -71,30 +72,31 @@ class Flows {
   // What a flow wants of a resource.
   struct Claim {
     Flow* flow = nullptr;
-    const Use* use = nullptr;
-    double wanted = 0.0;  // of its capacity, as fast as alone
+    double share = 0.0;    // of the flow's time, alone
+    double threads = 1.0;  // of cores
+    double speed = 1.0;    // of cores: of each thread, alone there
+    bool computes = false;
+    double wanted = 0.0;  // of its capacity, as fast as alone, with the others that there are
   };
   struct Resource {
     double count = 1.0;                   // cores
     double mixed = 1.0;
     std::function<double(double)> speed;  // of cores
-    double busy_seconds = 0.0;
     std::optional<ResourceId> other_way;
-    double step_seconds = 0.0;         // of busy_seconds, since time was moved last
+    std::vector<Claim> claims;         // in the order of the flows' starts
+    double busy_rate = 0.0;            // seconds of it, of itself alone, in each second
+    double busy_seconds = 0.0;         // of it alone
     double either_busy_seconds = 0.0;  // of both ways: in the first of the two
     // While shares are dealt:
-    std::vector<Claim> claims;  // in the order of the flows' starts
-    double pace = 1.0;          // of a thread that has a core to itself
-    double capacity = 1.0;      // cores, or the server
-    bool is_full = false;
+    double capacity = 1.0;  // cores, or the server
   };
   struct Flow {
     double alone_seconds = 0.0;
-    std::vector<Use> uses;
-    double left = 1.0;   // part of the work
-    double rate = 0.0;   // parts a second
+    std::vector<ResourceId> resources;  // ascending
+    double left = 1.0;                  // part of the work
+    double rate = 0.0;                  // parts a second
     Done done;
-    Party party;
+    double* members = nullptr;  // how many flows its party has, if it has one
     // While shares are dealt, speeds of which 1 is that of a flow alone:
     double widest = 0.0;      // of what it wants of each resource, the largest part
     double full_speed = 1.0;  // with all that it wants
@@ -103,24 +105,24 @@ class Flows {
     bool is_dealt = false;
   };
 
+  void claim(Flow& flow, const Use& use);
+  void release(Flow& flow);
   void move_to(Instant now);
-  void count_links();
-  double part(const Flow& flow, const Use& use) const;
-  double speed_at(const Flow& flow, double level) const;
-  double level_that_fills(std::size_t resource);
-  double pace_of(const Resource& cores, double busy) const;
-  void gather_claims();
   void begin_dealing();
+  void size_up(Resource& cores) const;
+  double speed_at(const Flow& flow, double level) const;
+  double level_that_fills(const Resource& resource);
   void deal_shares();
   void set_rates();
 
   std::vector<Resource> resources_;
-  std::map<std::uint64_t, Flow> flows_;  // by order of start
-  bool is_dealt_ = true;                 // shares are those of the flows that there are
-  std::vector<std::size_t> claimed_;     // resources that flows use, ascending
-  std::vector<std::pair<double, double>> ends_;  // of level_that_fills(): kept for its memory
-  std::vector<ResourceId> moved_;                // of move_to(): the same
-  std::uint64_t next_flow_ = 0;
+  std::vector<std::unique_ptr<Flow>> flows_;  // in the order of their starts
+  std::map<std::size_t, double> members_;     // flows of each party
+  bool is_dealt_ = true;                      // shares are those of the flows that there are
+  std::vector<ResourceId> claimed_;           // that flows use, ascending
+  // Kept for their memory:
+  std::vector<std::pair<double, double>> ends_;       // of level_that_fills()
+  std::vector<std::pair<double, ResourceId>> fills_;  // of deal_shares()
   Instant now_{0};
   Instant next_{0};
 };
