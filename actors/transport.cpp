@@ -9,6 +9,7 @@
 #include <speedo/base/limits.hpp>
 
 #include "actors/listen_probe.hpp"
+#include "base/patient_output.hpp"
 
 namespace speedo {
 namespace {
@@ -49,7 +50,10 @@ Result<std::unique_ptr<Gate>> open_gate(GateRole role, const GateFiles& files, b
 
 // The gate's thread leaves its events before another one looks at them.
 NetworkService::NetworkService(caf::actor_system& system, Gate& gate) : gate_(gate) {
-  events_.emplace(system, gate.events(), [&gate] { gate.serve(); });
+  events_.emplace(system, gate.events(), [&gate] {
+    PatientOutput::never_wait_on_this_thread();
+    gate.serve();
+  });
   if (!events_->can_begin()) return;
   gate.lend();
   events_->begin();

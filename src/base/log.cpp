@@ -1,40 +1,44 @@
 #include "base/log.hpp"
 
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/sink.h>
 #include <spdlog/spdlog.h>
 
 #include "base/log_lines.hpp"
+#include "base/patient_output.hpp"
 #include "base/shown_text.hpp"
 
 namespace speedo {
 
 namespace {
 
-// Another sink with a call before and after each line.
-class HookedSink : public spdlog::sinks::sink {
+// Lines go to standard_error(), which makes nobody wait for ever.
+class StandardErrorSink : public spdlog::sinks::sink {
  public:
-  HookedSink(spdlog::sink_ptr target, std::function<void()> before, std::function<void()> after)
-      : target_(std::move(target)), before_(std::move(before)), after_(std::move(after)) {}
-
   void log(const spdlog::details::log_msg& message) override {
-    before_();
-    target_->log(message);
-    target_->flush();
-    after_();
+    spdlog::memory_buf_t line;
+    {
+      const std::lock_guard lock(mutex_);
+      formatter_->format(message, line);
+    }
+    standard_error().write({line.data(), line.size()});
   }
-  void flush() override { target_->flush(); }
-  void set_pattern(const std::string& pattern) override { target_->set_pattern(pattern); }
+  void flush() override {}
+  void set_pattern(const std::string& pattern) override {
+    set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern));
+  }
   void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
-    target_->set_formatter(std::move(formatter));
+    const std::lock_guard lock(mutex_);
+    formatter_ = std::move(formatter);
   }
 
  private:
-  spdlog::sink_ptr target_;
-  std::function<void()> before_, after_;
+  std::mutex mutex_;
+  std::unique_ptr<spdlog::formatter> formatter_ = std::make_unique<spdlog::pattern_formatter>();
 };
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
@@ -51,11 +55,10 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 }  // namespace
 
 void set_up_logging(LogFormat format) {
-  auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-  auto logger = std::make_shared<spdlog::logger>("speedo", std::move(sink));
+  auto logger =
+      std::make_shared<spdlog::logger>("speedo", std::make_shared<StandardErrorSink>());
   const std::string date = format == LogFormat::kGlog ? "%L%m%d" : "%L%Y%m%d";
   logger->set_pattern(date + " %H:%M:%S.%f %t %s:%#] %v");
-  logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
 }
 
@@ -77,12 +80,6 @@ void write_log(LogLevel level, const char* file, int line, const std::string& te
 void write_log_lines(LogLevel level, const char* file, int line, const std::string& text) {
   spdlog::default_logger_raw()->log(spdlog::source_loc{file, line, ""}, to_spdlog(level),
                                     shown_text(text, "\t\n"));
-}
-
-void set_log_hooks(std::function<void()> before, std::function<void()> after) {
-  for (spdlog::sink_ptr& sink : spdlog::default_logger_raw()->sinks()) {
-    sink = std::make_shared<HookedSink>(sink, before, after);
-  }
 }
 
 }  // namespace speedo

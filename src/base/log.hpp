@@ -1,13 +1,12 @@
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include <fmt/format.h>
 
 namespace speedo {
 
-// Log lines carry glog's prefix, as Caffe's do, and go to standard error:
+// Log lines carry glog's prefix, as Caffe's do, and go to standard_error() (patient_output.hpp):
 //   I20261121 03:30:20.951838 32575 solver.cpp:45] text
 // glog before 0.6 wrote no year ("I1121"), and Caffe's parse_log.py reads nothing else.
 enum class LogFormat { kGlogWithYear, kGlog };
@@ -20,11 +19,6 @@ void set_log_level(LogLevel level);
 bool logs(LogLevel level);
 // Writes a line that is attributed to a place in a source.
 void write_log(LogLevel level, const char* file, int line, const std::string& text);
-
-// Calls `before` and `after` around every line that is written, so that something else can share
-// the terminal. Both come on the thread that logs and must not log. Requires: set_up_logging()
-// before, and that nothing logs meanwhile.
-void set_log_hooks(std::function<void()> before, std::function<void()> after);
 
 }  // namespace speedo
 

@@ -1,12 +1,14 @@
 #include "cli/exit_code.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include <poll.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include "base/patient_output.hpp"
 #include "base/shown_text.hpp"
 #include "cli/report/console.hpp"
 
@@ -15,6 +17,12 @@ namespace speedo {
 namespace {
 
 constexpr int kReaderMs = 200;  // that a reader of standard error may take
+
+// Whether standard error takes a line, if need be after a moment.
+bool can_report() {
+  pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&file, 1, kReaderMs) == 1 && (file.revents & POLLOUT) != 0;
+}
 
 }  // namespace
 
@@ -85,16 +93,11 @@ void end_at_once(std::string_view line, int exit_code) {
   ::_exit(exit_code);
 }
 
-bool can_report() {
-  pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  return ::poll(&file, 1, kReaderMs) == 1 && (file.revents & POLLOUT) != 0;
-}
-
 int report_failure(const char* program, const Error& error) {
   std::string line = error.message;
   std::replace(line.begin(), line.end(), '\n', ' ');
   clear_live_line();
-  std::fprintf(stderr, "%s: %s\n", program, shown_text(line, "\t").c_str());
+  standard_error().write(fmt::format("{}: {}\n", program, shown_text(line, "\t")));
   return exit_code(error.code);
 }
 

@@ -17,10 +17,6 @@ ErrorCode unless_refused(ErrorCode code, ErrorCode otherwise);
 // The kind of error behind the exit code of another process of ours.
 ErrorCode error_code_of_exit(int exit_code);
 
-// Whether standard error takes a line, if need be after a moment: a pipe that nobody reads, or a
-// terminal that was stopped, takes none, and whoever writes waits.
-bool can_report();
-
 // Ends the process with this line on standard error, if it takes one, and the code, without
 // destructors. Allocates nothing.
 [[noreturn]] void end_at_once(std::string_view line, ErrorCode code);

@@ -29,8 +29,7 @@ void GracePeriod::watch() {
   const Error error{ErrorCode::kTimeout,
                     fmt::format("did not end within {} s (--grace-period) after {}; ends now",
                                 period_.count(), *stop_requested())};
-  // Another thread may wait for standard error, with its lock.
-  ::_exit(can_report() ? report_failure(program_.c_str(), error) : exit_code(error.code));
+  ::_exit(report_failure(program_.c_str(), error));
 }
 
 }  // namespace speedo

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/patient_output.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/out_of_room.hpp"
 #include "cli/uncaught.hpp"
@@ -48,7 +49,9 @@ int run_process(const char* program, int argc, char** argv, const ProgramBody& b
     const auto ended = body(arguments_of(argc, argv), *secrets);
     return ended ? *ended : report_failure(program, ended.error());
   });
-  return flush_result(program, code);
+  const int ended = flush_result(program, code);
+  standard_error().flush();
+  return ended;
 }
 
 }  // namespace speedo

@@ -19,6 +19,7 @@
 #include <speedo/base/thread_name.hpp>
 
 #include "base/log.hpp"
+#include "base/patient_output.hpp"
 
 namespace speedo {
 namespace {
@@ -162,6 +163,7 @@ std::shared_ptr<const std::atomic<bool>> Gate::Loop::adopt(
 
 // Until the end, and then until what is to be said has left.
 void Gate::Loop::run() {
+  PatientOutput::never_wait_on_this_thread();
   std::unique_lock turn(turn_);
   while (!is_over()) {
     if (is_lent_) {

@@ -1,0 +1,153 @@
+#include "base/patient_output.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+namespace speedo {
+namespace {
+
+constexpr std::string_view kEraseLine = "\r\x1b[K";
+// A pipe takes so many bytes at once or none, so that lines of several processes stay whole.
+constexpr std::size_t kAtOnce = 4096;
+// Another thread may have written what this one waits for.
+constexpr int kLookMs = 50;
+
+thread_local bool waits_here = true;
+
+// The file of a descriptor, without sharing whether it blocks with other processes. None if it
+// cannot be opened: a socket, or another user's terminal.
+int open_anew(int descriptor) {
+  const std::string name = fmt::format("/proc/self/fd/{}", descriptor);
+  return ::open(name.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+bool takes_bytes(int file, int wait_ms) {
+  pollfd each{.fd = file, .events = POLLOUT, .revents = 0};
+  return ::poll(&each, 1, wait_ms) == 1;
+}
+
+}  // namespace
+
+PatientOutput::~PatientOutput() {
+  if (file_ >= 0 && file_ != descriptor_) ::close(file_);
+}
+
+void PatientOutput::never_wait_on_this_thread() { waits_here = false; }
+
+void PatientOutput::write(std::string_view line) {
+  std::unique_lock lock(mutex_);
+  append(line);
+  take();
+  if (waits_here) wait_until(appended_, lock);
+}
+
+void PatientOutput::show_live_line(std::string text) {
+  const std::lock_guard lock(mutex_);
+  live_line_ = std::move(text);
+  take();
+  if (!kept_.empty()) return;
+  draw_live_line();
+  take();
+}
+
+bool PatientOutput::flush() {
+  std::unique_lock lock(mutex_);
+  take();
+  return wait_until(appended_, lock);
+}
+
+void PatientOutput::append(std::string_view line) {
+  if (kept_.size() + line.size() > kKeptMax) {
+    left_out_ += static_cast<std::uint64_t>(std::ranges::count(line, '\n'));
+    return;
+  }
+  const std::size_t before = kept_.size();
+  if (std::exchange(is_drawn_, false)) kept_ += kEraseLine;
+  if (left_out_ > 0) {
+    kept_ += fmt::format("({} lines are left out here: nobody took them)\n",
+                         std::exchange(left_out_, 0));
+  }
+  kept_ += line;
+  appended_ += kept_.size() - before;
+  if (!live_line_.empty()) draw_live_line();
+}
+
+void PatientOutput::draw_live_line() {
+  const std::size_t before = kept_.size();
+  if (is_drawn_) kept_ += kEraseLine;
+  kept_ += live_line_;
+  is_drawn_ = !live_line_.empty();
+  appended_ += kept_.size() - before;
+}
+
+// Whether all was taken of what had been appended by then.
+bool PatientOutput::wait_until(std::uint64_t end, std::unique_lock<std::mutex>& lock) {
+  auto since = std::chrono::steady_clock::now();
+  while (taken_ < end && !is_stuck_) {
+    const std::uint64_t before = taken_;
+    const int file = file_;
+    lock.unlock();
+    takes_bytes(file, kLookMs);
+    lock.lock();
+    take();
+    const auto now = std::chrono::steady_clock::now();
+    if (taken_ != before) {
+      since = now;
+    } else if (now - since >= kPatience) {
+      is_stuck_ = true;
+    }
+  }
+  return taken_ >= end;
+}
+
+void PatientOutput::take() {
+  follow();
+  while (!kept_.empty() && take_some()) is_stuck_ = false;
+}
+
+// False: it takes no more at the moment.
+bool PatientOutput::take_some() {
+  std::size_t size = std::min(kept_.size(), kAtOnce);
+  const std::size_t line_end = std::string_view(kept_).substr(0, size).rfind('\n');
+  if (kept_.size() > size && line_end != std::string_view::npos) size = line_end + 1;
+  if (file_ == descriptor_ && !takes_bytes(file_, 0)) return false;
+  const ssize_t written = is_socket_
+                              ? ::send(file_, kept_.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                              : ::write(file_, kept_.data(), size);
+  if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+  if (written < 0 && errno == EINTR) return true;
+  const std::size_t gone = written > 0 ? static_cast<std::size_t>(written) : kept_.size();
+  kept_.erase(0, gone);
+  taken_ += gone;
+  return true;
+}
+
+// Finds out which file the descriptor is, if it became another one.
+void PatientOutput::follow() {
+  struct stat found {};
+  const bool is_open = ::fstat(descriptor_, &found) == 0;
+  if (file_ >= 0 && is_open && found.st_dev == device_ && found.st_ino == inode_) return;
+  if (file_ >= 0 && file_ != descriptor_) ::close(file_);
+  file_ = descriptor_;
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+  is_socket_ = is_open && S_ISSOCK(found.st_mode);
+  if (!is_open || (!S_ISFIFO(found.st_mode) && !S_ISCHR(found.st_mode))) return;
+  if (const int anew = open_anew(descriptor_); anew >= 0) file_ = anew;
+}
+
+PatientOutput& standard_error() {
+  static auto& output = *new PatientOutput(STDERR_FILENO);
+  return output;
+}
+
+}  // namespace speedo
