@@ -79,21 +79,27 @@ void add_histogram(Families& all, const char* name, const char* help,
   histogram.sample_sum = seen.sum();
 }
 
+// Counters are of this process alone, as Prometheus takes them: those of the training would go back
+// a little, and count again, where a master goes on from a checkpoint.
 void add_progress(Families& all, const JobStatus& job) {
   const MasterProgress& progress = job.progress;
   Family(all, MetricType::Gauge, "speedo_job_info", "What is trained; always 1.")
       .add(1.0, {{"job", job.job}, {"schedule", job.schedule}, {"training", job.training}});
-  add_counter(all, "speedo_iterations_total", "Merged updates of the weights.", progress.merges);
+  add_counter(all, "speedo_iterations_total", "Merged updates of the weights.",
+              progress.merges - job.earlier.merges);
   add_gauge(all, "speedo_iteration", "Iteration that the weights are of.", progress.iteration);
   add_gauge(all, "speedo_max_iteration", "Iteration at which training ends.", job.max_iteration);
   add_counter(all, "speedo_contributions_total", "Contributions of workers that were merged.",
-              progress.contributions);
-  add_counter(all, "speedo_samples_total", "Samples of merged contributions.", progress.samples);
+              progress.contributions - job.earlier.contributions);
+  add_counter(all, "speedo_samples_total", "Samples of merged contributions.",
+              progress.samples - job.earlier.samples);
   Family rejected(all, MetricType::Counter, "speedo_gradients_rejected_total",
                   "Contributions that were not merged, by reason.");
-  rejected.add(progress.rejected, {{"reason", "damaged"}});
-  rejected.add(progress.discarded, {{"reason", "schedule"}});
-  rejected.add(progress.ignored, {{"reason", "late"}});
+  rejected.add(progress.rejected - job.earlier.rejected, {{"reason", "damaged"}});
+  rejected.add(progress.discarded - job.earlier.discarded, {{"reason", "schedule"}});
+  add_counter(all, "speedo_messages_ignored_total",
+              "Messages of workers that were not acted on: late, repeated, or of a stranger.",
+              progress.ignored);
   const bool merged = progress.merges > 0;
   add_gauge_if(all, "speedo_loss", "Mean training loss of the last merge.",
                merged ? std::optional(progress.last_loss) : std::nullopt);
@@ -115,8 +121,8 @@ void add_workers(Families& all, const JobStatus& job) {
   for (std::size_t state = 0; state < counts.size(); ++state) {
     workers.add(counts[state], {{"state", to_string(static_cast<WorkerState>(state))}});
   }
-  add_counter(all, "speedo_workers_joined_total", "Workers that ever got ready.",
-              job.progress.workers_joined);
+  add_counter(all, "speedo_workers_joined_total", "Workers that got ready.",
+              job.progress.workers_joined - job.earlier.workers_joined);
   add_counter(all, "speedo_push_bytes_total", "Bytes of contributions that workers stored.",
               job.progress.traffic.pushed_bytes);
   add_counter(all, "speedo_pull_bytes_total", "Bytes of weights that workers read.",

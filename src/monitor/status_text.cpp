@@ -200,7 +200,8 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::optional<double> seconds_left(const JobStatus& status) {
-  if (status.over || status.merges_per_second <= 0.0) return std::nullopt;
+  const bool stands_still = status.over || status.progress.paused || status.store_away;
+  if (stands_still || status.merges_per_second <= 0.0) return std::nullopt;
   if (status.max_iteration <= status.progress.iteration) return std::nullopt;
   return static_cast<double>(status.max_iteration - status.progress.iteration) /
          status.merges_per_second;

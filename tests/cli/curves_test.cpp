@@ -80,6 +80,19 @@ TEST_CASE("A training that goes on says so first: what was overtaken is dropped 
   CHECK(starts_of([&](Curves& curves) { curves.add_tests(200, {scores}); }) == Steps{201});
 }
 
+TEST_CASE("Curves: a long training has few of its many points") {
+  const TempDir folder;
+  constexpr std::uint64_t kAdded = 4 * Curves::kPointsAll;
+  {
+    auto curves = Curves::create((folder / "c").string());
+    REQUIRE(curves);
+    for (std::uint64_t i = 1; i <= kAdded; ++i) (*curves)->add(i, {{"loss", 1.0F}});
+  }
+  const auto events = events_in(folder / "c");
+  CHECK(events.size() > Curves::kPointsAll);
+  CHECK(events.size() < kAdded);
+}
+
 TEST_CASE("Curves: each iteration once, nothing that is not finite, tests by net") {
   const TempDir folder;
   {

@@ -38,6 +38,22 @@ TEST_CASE("Every family has its values, and histograms add up") {
   CHECK(text.find("cluster.example.org") == std::string::npos);
 }
 
+TEST_CASE("Counters are of this master, whatever those before it have counted") {
+  JobStatus job = test::some_status();
+  job.earlier = {.merges = 400, .contributions = 1, .rejected = 2, .discarded = 1, .samples = 3,
+                 .workers_joined = 1};
+  job.progress.workers_joined = 5;
+  const MasterProgress& all = job.progress;
+  const std::string text = metrics_text(&job, {.version = "1", .redis_errors = {}});
+  CHECK(has_line(text, "speedo_iterations_total 100"));
+  CHECK(has_line(text, "speedo_iteration 500"));
+  CHECK(has_line(text, "speedo_contributions_total " + std::to_string(all.contributions - 1)));
+  CHECK(has_line(text, "speedo_samples_total " + std::to_string(all.samples - 3)));
+  CHECK(has_line(text, "speedo_gradients_rejected_total{reason=\"damaged\"} 0"));
+  CHECK(has_line(text, "speedo_gradients_rejected_total{reason=\"schedule\"} 2"));
+  CHECK(has_line(text, "speedo_workers_joined_total 4"));
+}
+
 TEST_CASE("A master that has not begun tells of its process only") {
   const std::string text = metrics_text(nullptr, {.version = "1", .redis_errors = {}});
   CHECK(text.find("speedo_build_info") != std::string::npos);

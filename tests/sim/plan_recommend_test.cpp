@@ -12,6 +12,7 @@
 
 #include "measure/simulate/simulate_recommend_report.hpp"
 #include "plan_support.hpp"
+#include "sim/plan/cost_exchange.hpp"
 #include "sim/plan/recommend.hpp"
 #include "train/schedule_numbers.hpp"
 #include "support/long_runs.hpp"
@@ -237,8 +238,8 @@ TEST_CASE("A recommendation says what to start") {
         std::vector<std::string>{
             "once, for all machines: speedo token create job.token; (umask 077; head -c 24 "
             "/dev/urandom | base64 > redis.password)",
-            "on m-0, m-1: { cat conf/redis.conf; echo \"bind $(hostname -I)\"; echo "
-            "\"requirepass $(cat redis.password)\"; } | redis-server -",
+            "on m-0, m-1: { cat conf/redis.conf; echo \"bind 127.0.0.1 127.0.1.1 $(hostname "
+            "-I)\"; echo \"requirepass $(cat redis.password)\"; } | redis-server -",
             "on m-0: speedo-master --solver S.prototxt --workers 4 --strategy easgd "
             "--communication-period 4 --codec bf16 --redis m-0,m-1 --bind m-0 --shards 2" + proofs,
             "on m-0: speedo-worker --master ADDRESS --shard=1" + proofs,
@@ -392,12 +393,21 @@ TEST_CASE("No way to use a cluster is tried twice") {
 
 TEST_CASE("Servers of one machine have ports of their own") {
   const std::string redis = "{ cat conf/redis.conf; ";
-  const std::string open = "echo \"bind $(hostname -I)\"";
+  const std::string open = "echo \"bind 127.0.0.1 127.0.1.1 $(hostname -I)\"";
   const Candidate candidate{
       .schedule = *parse_plan_schedule("sync"), .workers = 4, .shards = 6, .batch = 32};
   const auto lines = commands_for(four_machines(kGigabit), candidate);
   CHECK(has_line(lines, "on m-0, m-1, m-2, m-3: " + redis + open));
   CHECK(has_line(lines, "on m-0, m-1: " + redis + "echo \"port 6380\"; " + open));
+}
+
+TEST_CASE("Copies are told of where there are some: not of replicated updates") {
+  const ClusterCosts cluster = four_machines(kGigabit);
+  Candidate candidate{.schedule = *parse_plan_schedule("sync"), .workers = 4, .shards = 2};
+  const auto told = [&] { return describe_exchange(cluster_for(cluster, candidate)); };
+  CHECK(told().find("each with a copy on the next") != std::string::npos);
+  candidate.contributes = Contributes::kReplicated;
+  CHECK(told().find("without copies") != std::string::npos);
 }
 
 TEST_CASE("A recommended schedule keeps its groups") {

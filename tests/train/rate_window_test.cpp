@@ -39,7 +39,23 @@ TEST_CASE("A rate falls when the next step is overdue") {
   for (int i = 0; i <= 10; ++i) rate.add(std::chrono::seconds(i), 10);
   CHECK(rate.per_second(std::chrono::seconds(11)) == Approx(10.0));
   CHECK(rate.per_second(std::chrono::seconds(22)) == Approx(5.0));
-  CHECK(rate.per_second(std::chrono::seconds(1000)) < 0.2);
+  CHECK(rate.per_second(std::chrono::seconds(1000)) == 0.0);
+}
+
+TEST_CASE("After a pause a rate is that of what came since") {
+  RateWindow rate;
+  Instant now = std::chrono::seconds(0);
+  const auto go_on = [&](int steps) {
+    for (int i = 0; i < steps; ++i) {
+      now += std::chrono::milliseconds(100);
+      rate.add(now, 5);
+    }
+  };
+  go_on(200);
+  now += std::chrono::seconds(60);
+  CHECK(rate.per_second(now) == 0.0);
+  go_on(20);
+  CHECK(rate.per_second(now) == Approx(50.0).epsilon(0.1));
 }
 
 }  // namespace

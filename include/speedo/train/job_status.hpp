@@ -19,7 +19,8 @@ namespace speedo {
 // Figures for the live line, the log and --json.
 struct MasterProgress {
   std::uint64_t iteration = 0;          // start + merged
-  std::uint64_t merges = 0;             // updates of the weights: iterations of this master
+  // Those that follow go on from what masters before this one have counted.
+  std::uint64_t merges = 0;             // updates of the weights
   std::uint64_t contributions = 0;      // that went into them
   std::uint64_t rejected = 0;           // not finite, missing or corrupt
   std::uint64_t discarded = 0;          // by the schedule
@@ -92,8 +93,15 @@ class Histogram {
   double sum_ = 0.0;
 };
 
+// What masters before this one have counted, of numbers in MasterProgress.
+struct EarlierCounts {
+  std::uint64_t merges = 0, contributions = 0, rejected = 0, discarded = 0, samples = 0;
+  std::uint64_t workers_joined = 0;
+};
+
 struct JobStatus {
   MasterProgress progress;
+  EarlierCounts earlier;           // known to the master alone
   std::string job;                 // its key space in the store
   std::string training;            // its short name
   std::string schedule;            // of the stage: "sync"

@@ -255,7 +255,8 @@ constexpr Option kProcessOptions[] = {
      .type = text("FOLDER"),
      .programs = kTrainers,
      .group = kOtherGroup,
-     .sentence = "Write curves of losses and scores there, which TensorBoard shows"},
+     .sentence = "Write curves of losses and scores there, which TensorBoard shows: each of the "
+                 "first 10000 points, then ten a second"},
     {.name = "curve",
      .type = text("FILE.csv"),
      .programs = kTrainers,

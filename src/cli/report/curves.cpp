@@ -35,6 +35,10 @@ void Curves::add(std::uint64_t iteration, std::vector<Scalar> scalars) {
   const std::scoped_lock lock(mutex_);
   if (file_ == nullptr || iteration_ == iteration) return;
   iteration_ = iteration;
+  const Instant now = steady_clock().now();
+  if (points_ >= kPointsAll && now - added_at_ < kPointPause) return;
+  points_ += 1;
+  added_at_ = now;
   for (Scalar& scalar : scalars) scalar.tag = "train/" + scalar.tag;
   write(iteration, std::move(scalars));
 }

@@ -67,7 +67,8 @@ std::vector<Server> servers_of(const ClusterCosts& cluster) {
   return servers;
 }
 
-// One for each port; the last port and address that a server is told are the ones it takes.
+// One for each port, with the addresses by which a machine may know itself; the last port and
+// address that a server is told are the ones it takes.
 std::vector<std::string> server_lines(const std::vector<Server>& servers) {
   std::map<int, std::vector<std::string>> hosts;
   for (const Server& server : servers) hosts[server.port].push_back(server.host);
@@ -75,8 +76,8 @@ std::vector<std::string> server_lines(const std::vector<Server>& servers) {
   for (const auto& [port, names] : hosts) {
     lines.push_back("on " + joined(names, ", ") + ": { cat conf/redis.conf; " +
                     (port == kRedisPort ? "" : fmt::format("echo \"port {}\"; ", port)) +
-                    "echo \"bind $(hostname -I)\"; echo \"requirepass $(cat redis.password)\"; } "
-                    "| redis-server -");
+                    "echo \"bind 127.0.0.1 127.0.1.1 $(hostname -I)\"; "
+                    "echo \"requirepass $(cat redis.password)\"; } | redis-server -");
   }
   return lines;
 }

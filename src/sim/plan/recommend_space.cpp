@@ -304,6 +304,7 @@ ClusterCosts cluster_for(const ClusterCosts& cluster, const Candidate& candidate
     used.store.servers = 1;
     used.store.machine = used.master.machine;
   }
+  if (candidate.contributes == Contributes::kReplicated) used.store.copies = false;
   used.worker.codec = candidate.codec;
   // As production does unless it is told otherwise.
   used.worker.shares_memory = candidate.contributes != Contributes::kReplicated &&

@@ -10,6 +10,9 @@ JobStatus MasterSession::Impl::status() const {
   const Instant now = clock_.now();
   JobStatus status;
   status.progress = progress_;
+  const MergeTally::Counts& before = tally_.restored();
+  status.earlier = {before.merges,    before.contributions, before.rejected,
+                    before.discarded, before.samples,       members_.joined_before()};
   status.job = config_.job;
   status.training = short_name(training_);
   status.schedule = schedule().strategy.name;

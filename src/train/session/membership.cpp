@@ -29,7 +29,7 @@ void Membership::restore(std::uint64_t next_worker, std::uint64_t joined,
                          std::optional<bool> emulated) {
   SPEEDO_ASSERT(members_.empty());
   next_worker_ = next_worker;
-  joined_ = joined;
+  joined_ = joined_before_ = joined;
   emulated_ = emulated;
 }
 

@@ -67,6 +67,7 @@ class Membership {
   std::uint64_t ready_count() const { return ready_count_; }
   std::uint64_t next_worker() const { return next_worker_; }
   std::uint64_t joined() const { return joined_; }
+  std::uint64_t joined_before() const { return joined_before_; }  // with earlier masters alone
   // Whether workers that have finished runs, under whichever master, only emulate computing.
   std::optional<bool> emulated() const { return emulated_; }
 
@@ -103,6 +104,7 @@ class Membership {
   std::uint64_t next_worker_ = 0;
   std::uint64_t ready_count_ = 0;
   std::uint64_t joined_ = 0;   // that ever were ready, with earlier masters
+  std::uint64_t joined_before_ = 0;
   std::uint64_t ignored_ = 0;  // messages
   std::uint64_t quarantined_ = 0;  // Hellos refused because the host is kept out
   std::string last_failure_;

@@ -9,7 +9,7 @@ namespace speedo {
 
 void MergeTally::restore(std::uint64_t iteration, const Counts& counts) {
   first_iteration_ = iteration_ = iteration;
-  counts_ = counts;
+  counts_ = restored_ = counts;
 }
 
 // Staleness is by the version before this merge.

@@ -29,6 +29,7 @@ class MergeTally {
   std::uint64_t first_iteration() const { return first_iteration_; }  // of this master
   Version newest() const { return newest_; }                          // that is published
   const Counts& counts() const { return counts_; }
+  const Counts& restored() const { return restored_; }  // of masters before this one
 
   // Requires: at least one contribution.
   void merged(std::span<const Contribution> contributions, Version version);
@@ -41,7 +42,7 @@ class MergeTally {
  private:
   std::uint64_t first_iteration_, iteration_;
   Version newest_;
-  Counts counts_;
+  Counts counts_, restored_;
   float last_loss_ = 0.0F;  // mean over the contributions of the last merge
 };
 

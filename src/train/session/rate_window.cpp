@@ -20,7 +20,7 @@ void RateWindow::add(Instant now, std::uint64_t count) {
   } else {
     steps_.push_back({now, total});
   }
-  while (steps_.size() > 2 && now - steps_[1].at >= kWindow) steps_.pop_front();
+  while (steps_.size() > 2 && now - steps_.front().at > kWindow) steps_.pop_front();
 }
 
 double RateWindow::per_second(Instant now) const {
@@ -28,6 +28,7 @@ double RateWindow::per_second(Instant now) const {
   const Instant span = steps_.back().at - steps_.front().at;
   const Instant usual = span / static_cast<Instant::rep>(steps_.size() - 1);
   const Instant overdue = std::max(now - steps_.back().at - 2 * usual, Instant{0});
+  if (overdue > kWindow) return 0.0;
   const double time = seconds(span + overdue);
   if (time <= 0.0) return 0.0;
   return static_cast<double>(steps_.back().total - steps_.front().total) / time;

@@ -13,7 +13,8 @@ namespace speedo {
 class RateWindow {
  public:
   void add(Instant now, std::uint64_t count);
-  // Falls when the next step is overdue. 0 before the second step.
+  // Falls when the next step is overdue, to 0 when it is so for ten seconds. 0 before the second
+  // step.
   double per_second(Instant now) const;
 
  private:
