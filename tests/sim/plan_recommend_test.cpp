@@ -206,6 +206,32 @@ RecommendReport report_of(const ClusterCosts& cluster, const char* schedules,
   return report;
 }
 
+TEST_CASE("Several threads find what one does, by as many plans") {
+  RecommendOptions options;
+  options.rounds = 3;
+  options.space.schedules = *parse_plan_schedules("sync,async,easgd:4");
+  options.space.workers = {2, 4};
+  const ClusterCosts cluster = four_machines(kGigabit);
+  const auto one = recommend(cluster, options);
+  options.threads = 3;
+  const auto several = recommend(cluster, options);
+  REQUIRE((one && several));
+  CHECK(several->planned == one->planned);
+  CHECK(several->planned < several->possible);  // some were begun in vain
+  const auto names = [](const Recommendation& found) {
+    std::vector<std::string> all;
+    for (const auto* choices : {&found.alike, &found.others}) {
+      for (const Choice& each : *choices) {
+        all.push_back(fmt::format("{} {} {} {}", each.candidate.schedule.label,
+                                  each.candidate.workers, each.candidate.shards,
+                                  each.result.images_per_second));
+      }
+    }
+    return all;
+  };
+  CHECK(names(*several) == names(*one));
+}
+
 TEST_CASE("What learns otherwise is never recommended beside what learns alike") {
   ClusterCosts cluster = four_machines(kGigabit / 10.0);  // easgd:10 is many times as fast
   const RecommendReport report = report_of(cluster, "sync,easgd:10,averaging:5", 4);

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -260,6 +261,7 @@ Result<RecommendReport> recommend(const PlanFlags& flags, const sim::ClusterCost
   space.lossy = flags.lossy;
   SPEEDO_INFO("Planning what may be the best: seconds to minutes");
   sim::RecommendOptions options = report.options;
+  options.threads = std::max(1U, std::thread::hardware_concurrency());
   SearchReport search;
   options.on_planned = [&search](const sim::RecommendProgress& progress) { search(progress); };
   auto found = sim::recommend(cluster, options);

@@ -142,6 +142,7 @@ Result<PlanResult> Planner::run() {
   session_.emplace(std::move(config));
   master_->begin(*session_, master_work_);
   while (!master_->finished() && !is_learned()) {
+    if (options_.stop.stop_requested()) return Error{ErrorCode::kUnavailable, "broken off"};
     if (!world_.queue().step()) {
       return Error{ErrorCode::kInternal, "the simulated cluster stands still"};
     }

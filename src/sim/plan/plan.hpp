@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct PlanOptions {
   std::uint64_t test_interval = 0;  // merges between tests of the net's weights; 0: never
   std::optional<double> stop_at_loss;  // a test that finds this or less ends the plan
   std::uint64_t seed = 1;
+  std::stop_token stop = {};  // breaks the plan off
 };
 
 // What the net had learned at a time.
@@ -52,7 +54,7 @@ struct PlanResult {
 
 // Runs real sessions and the real schedule under the cluster's durations until so many merges are
 // done. Same arguments: same result. Error: kConfig for a cluster that cannot take the workers or
-// fails check(); those of the net.
+// fails check(); those of the net; kUnavailable if it was broken off.
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options, PlanNet& net);
 // The same without numbers.
 Result<PlanResult> plan(const ClusterCosts& cluster, const PlanOptions& options);

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/plan/plan_ahead.hpp"
+
 namespace speedo::sim {
 namespace {
 
@@ -32,11 +34,15 @@ class Search {
   Result<std::vector<Choice>> best_of(std::vector<Bounded> candidates, std::size_t listed) {
     std::ranges::stable_sort(candidates, std::ranges::greater{}, &Bounded::bound);
     std::vector<Choice> best;
+    PlanAhead plans(candidates.size(), options_.threads,
+                    [&](std::size_t number, const std::stop_token& stop) {
+                      return plan_candidate(cluster_, *candidates[number].candidate, options_, stop);
+                    });
     for (const Bounded& each : candidates) {
       const bool is_full = best.size() >= listed;
       const double worth = is_full ? images_of(best.back()) * (1.0 + kWorthPlanning) : 0.0;
       if (prunes_ && is_full && each.bound <= worth) break;
-      SPEEDO_ASSIGN(PlanResult result, plan_candidate(cluster_, *each.candidate, options_));
+      SPEEDO_ASSIGN(PlanResult result, plans.take());
       planned_ += 1;
       Choice choice{*each.candidate, std::move(result)};
       tell(choice);
@@ -103,8 +109,10 @@ Result<Recommendation> recommend_exhaustively(const ClusterCosts& cluster,
 }
 
 Result<PlanResult> plan_candidate(const ClusterCosts& cluster, const Candidate& candidate,
-                                  const RecommendOptions& options) {
+                                  const RecommendOptions& options,
+                                  const std::stop_token& stop) {
   PlanOptions plan_options;
+  plan_options.stop = stop;
   SPEEDO_ASSIGN(plan_options.schedule, schedule_for(candidate));
   plan_options.workers = candidate.workers;
   const bool in_rounds = find_strategy(candidate.schedule.strategy.name)->rounds;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <vector>
 
 #include <speedo/base/result.hpp>
@@ -41,6 +42,7 @@ struct RecommendOptions {
   SpaceOptions space;
   std::uint64_t seed = 1;
   std::uint64_t rounds = 12;  // runs of every worker that each plan has
+  std::size_t threads = 1;    // that plan; they change nothing in what is found
   std::function<void(const RecommendProgress&)> on_planned = nullptr;  // after each
 };
 
@@ -54,6 +56,7 @@ Result<Recommendation> recommend_exhaustively(const ClusterCosts& cluster,
 
 // One of them. Errors: those of plan().
 Result<PlanResult> plan_candidate(const ClusterCosts& cluster, const Candidate& candidate,
-                                  const RecommendOptions& options);
+                                  const RecommendOptions& options,
+                                  const std::stop_token& stop = {});
 
 }  // namespace speedo::sim
