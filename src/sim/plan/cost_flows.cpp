@@ -173,18 +173,18 @@ void Flows::begin_dealing() {
 double Flows::level_that_fills(const Resource& resource) {
   double full = 0.0, slope = 0.0;  // used = full + slope x level
   double most = 0.0;               // used at the highest level
-  ends_.clear();                   // of a part of the slope, with its level
   for (const Claim& claim : resource.claims) {
     const Flow& flow = *claim.flow;
-    if (flow.is_dealt) {
-      full += claim.wanted * flow.speed;
-    } else {
-      ends_.emplace_back(flow.full_level, claim.wanted * flow.full_speed);
-      most += claim.wanted * flow.full_speed;
-    }
+    (flow.is_dealt ? full : most) += claim.wanted * (flow.is_dealt ? flow.speed : flow.full_speed);
   }
   if (full + most <= resource.capacity) return std::numeric_limits<double>::infinity();
-  for (const auto& [level, wanted] : ends_) slope += wanted / level;
+  ends_.clear();  // of a part of the slope, with its level
+  for (const Claim& claim : resource.claims) {
+    const Flow& flow = *claim.flow;
+    if (flow.is_dealt) continue;
+    ends_.emplace_back(flow.full_level, claim.wanted * flow.full_speed);
+    slope += claim.wanted * flow.full_speed / flow.full_level;
+  }
   std::sort(ends_.begin(), ends_.end());
   for (std::size_t i = 0; i < ends_.size();) {
     const double level = ends_[i].first;
