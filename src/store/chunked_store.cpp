@@ -250,11 +250,11 @@ Result<void> ChunkedStore::erase_record(std::string_view key, std::uint64_t elem
   const std::size_t finished = manifest ? manifest->chunks.size() : 0;
   const std::size_t chunks =
       std::max({finished, known_chunks(*shared_, key), chunk_count(element_count)});
-  const std::uint64_t found_term = manifest ? manifest->info.term : 0;
   const std::uint32_t slots = policy_of(key).slots;
-  std::set<std::pair<std::uint64_t, std::uint32_t>> ranges = {
-      {first_slot > 0 ? shared_->term.load() : found_term, first_slot}};
-  if (manifest) ranges.emplace(found_term, manifest->slot - manifest->slot % slots);
+  // What is unfinished: of this program, and without a fence, as workers write.
+  std::set<std::pair<std::uint64_t, std::uint32_t>> ranges = {{shared_->term.load(), first_slot}};
+  if (first_slot == 0) ranges.emplace(0, 0);
+  if (manifest) ranges.emplace(manifest->info.term, manifest->slot - manifest->slot % slots);
   for (const auto& [term, first] : ranges) {
     for (std::uint32_t slot = first; slot < first + slots; ++slot) {
       for (std::size_t chunk = 0; chunk < chunks; ++chunk) {

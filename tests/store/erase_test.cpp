@@ -43,4 +43,22 @@ TEST_CASE("what a worker's unfinished put left is erased by its master", "[store
   REQUIRE(map->image().empty());
 }
 
+TEST_CASE("what a master's own unfinished put left is erased, and what workers left beside it",
+          "[store]") {
+  const bool has_finished = GENERATE(false, true);
+  const auto map = std::make_shared<MemoryKeyValue>();
+  const std::string key = local_key(7, 3);
+  ChunkedStore worker(map, "test"), master(map, "test");
+  begin_put(worker, key, 1);
+  master.fence(7);
+  if (has_finished) {
+    require(put(master, key, info_of(1, kThreeChunksCount), pattern(kThreeChunksCount, 1)));
+  }
+  begin_put(master, key, 2);
+  require(master.erase(key, kThreeChunksCount));
+  const MemoryImage left = map->image();
+  CHECK(left.size() == 1);  // the fence
+  CHECK(left.contains("speedo:{test}/term"));
+}
+
 }  // namespace speedo::test

@@ -357,7 +357,8 @@ Result<void> JobMaster::erase_records(std::uint64_t worker) {
     const std::uint64_t longest = kStateArraysMax * nets_->layout().element_count();
     SPEEDO_TRY(store_->erase(state_key(term_, worker), longest));
   }
-  return store_->erase(local_key(term_, worker));
+  // As long as what it is made of; a merge that was broken off has left chunks without manifest.
+  return store_->erase(local_key(term_, worker), contribution_elements_);
 }
 
 // The first one asks less of a store that may be away than a list of all does.
