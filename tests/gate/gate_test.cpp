@@ -5,22 +5,16 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <future>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -37,38 +31,20 @@
 
 #include "admission_sides.hpp"
 #include "basp_bytes.hpp"
+#include "gate_port.hpp"
 
 namespace speedo {
 namespace {
 
 using std::chrono::milliseconds;
+using test::caller_of;
+using test::check_talk;
+using test::kNoStop;
+using test::Knocking;
+using test::Port;
+using test::read_from;
 using test::Sides;
-
-const std::atomic<bool> kNoStop{false};
-
-GateOptions options_of(GateRole role, const GateFiles& files) {
-  return {.role = role,
-          .files = files,
-          .protocol = test::kSpoken,
-          .application = test::kCafApplication,
-          .messages = [](GateRole) {
-            return std::vector<std::string>{"speedo::HelloMessage"};
-          }};
-}
-
-// What comes of the other end within a minute, up to so many bytes.
-std::string read_from(int socket, std::size_t bytes) {
-  std::string all;
-  while (all.size() < bytes) {
-    pollfd entry{.fd = socket, .events = POLLIN, .revents = 0};
-    if (::poll(&entry, 1, 60000) <= 0) break;
-    char piece[4096];
-    const ssize_t got = ::recv(socket, piece, std::min(sizeof(piece), bytes - all.size()), 0);
-    if (got <= 0) break;
-    all.append(piece, static_cast<std::size_t>(got));
-  }
-  return all;
-}
+using test::write_to;
 
 // Whether the other side has not closed it yet.
 bool is_open(int socket) {
@@ -79,99 +55,6 @@ bool is_open(int socket) {
   } while (got > 0);
   return got < 0 && errno == EAGAIN;
 }
-
-void write_to(int socket, const std::string& bytes) {
-  REQUIRE(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-          static_cast<ssize_t>(bytes.size()));
-}
-
-// A gate that listens, and what it hands to CAF.
-class Port {
- public:
-  // `on_arrival`: on the gate's thread.
-  explicit Port(const GateFiles& files, const std::function<void()>& on_arrival = [] {})
-      : gate_(Gate::create(options_of(GateRole::kMaster, files)).value()) {
-    port_ = gate_->listen("127.0.0.1", 0, [this, on_arrival](std::unique_ptr<Descriptor> caf) {
-      on_arrival();
-      const std::lock_guard lock(mutex_);
-      arrived_.push_back(std::move(caf));
-      changed_.notify_all();
-    }).value();
-  }
-  ~Port() {
-    gate_->stop_listening();
-    arrived_.clear();
-  }
-
-  std::uint16_t number() const { return port_; }
-  Gate& gate() { return *gate_; }
-  int arrived(std::size_t which) {
-    std::unique_lock lock(mutex_);
-    REQUIRE(changed_.wait_for(lock, std::chrono::minutes{1},
-                              [&] { return arrived_.size() > which; }));
-    return arrived_[which]->get();
-  }
-  // Closes CAF's end of it.
-  void end(std::size_t which) {
-    const std::lock_guard lock(mutex_);
-    arrived_[which].reset();
-  }
-  std::size_t arrivals() {
-    const std::lock_guard lock(mutex_);
-    return arrived_.size();
-  }
-  template <class Done>
-  bool counts_until(Done done) {
-    for (int i = 0; i < 6000 && !done(gate_->counts()); ++i) {
-      std::this_thread::sleep_for(milliseconds{10});
-    }
-    return done(gate_->counts());
-  }
-
-  // A plain connection to it.
-  std::unique_ptr<Descriptor> knock() const {
-    auto socket = std::make_unique<Descriptor>(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port_);
-    const int done =
-        ::connect(socket->get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    REQUIRE(done == 0);
-    return socket;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Descriptor>> arrived_;
-  std::unique_ptr<Gate> gate_;
-  std::uint16_t port_ = 0;
-};
-
-// One that knocks, and holds back the words by which it would prove who it is.
-struct Knocking {
-  Knocking(const Port& port, const test::Credentials& credentials)
-      : socket(port.knock()),
-        admission(Admission::call(credentials, {test::kSpoken, GateRole::kWorker, "h"}).value()) {
-    admission->receive(read_from(socket->get(), kGreetingBytes), words);
-  }
-  // Whether it is let in by what it says after its first words, which are said.
-  bool comes_in() {
-    while (Sides::runs(*admission)) {
-      const std::string heard = read_from(socket->get(), 1);
-      if (heard.empty()) return false;
-      words.clear();
-      admission->receive(heard, words);
-      if (!words.empty()) write_to(socket->get(), words);
-    }
-    return admission->step() == Admission::Step::kAdmitted;
-  }
-
-  std::unique_ptr<Descriptor> socket;
-  std::unique_ptr<Admission> admission;
-  std::string words;
-};
 
 // As a gate without protection does, with one descriptor.
 void let_one_in(const ListeningSocket& port, const std::stop_token& stop) {
@@ -190,21 +73,6 @@ void let_one_in(const ListeningSocket& port, const std::stop_token& stop) {
     if (heard.empty()) return;
     admission->receive(heard, words);
   }
-}
-
-std::unique_ptr<Gate> caller_of(const GateFiles& files) {
-  return Gate::create(options_of(GateRole::kWorker, files)).value();
-}
-
-// That two of CAF's ends speak with each other.
-void check_talk(int server, int client) {
-  const std::string greeting = test::server_handshake('m', test::kCafApplication);
-  write_to(server, greeting);
-  REQUIRE(read_from(client, greeting.size()) == greeting);
-  const std::string words =
-      test::client_handshake('w') + test::direct_message("@<>+speedo::HelloMessage", "words");
-  write_to(client, words);
-  REQUIRE(read_from(server, words.size()) == words);
 }
 
 Error refusal_of(const GateFiles& listens, const GateFiles& calls) {
