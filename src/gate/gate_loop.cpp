@@ -172,6 +172,7 @@ void Gate::Loop::run() {
     } else {
       serve_within(patience(), turn);
     }
+    reload(turn);
   }
   members_.clear();
 }
@@ -248,7 +249,6 @@ void Gate::Loop::look_around(Instant now) {
   for (const std::uint64_t id : due) service(id, now);
   end_silent(now);
   if (accepts_again_ && now >= *accepts_again_) accept_again(now);
-  reload(now);
   if (options_.warns && now - warned_ >= kWarningInterval) {
     warned_ = now;
     SPEEDO_WARN("--insecure: whoever reaches the master's port can join, and read along");
@@ -279,19 +279,18 @@ void Gate::Loop::end_silent(Instant now) {
 }
 
 void Gate::Loop::reload_now() {
-  if (credentials()->mode() == GateMode::kOpen) return;
-  std::promise<void> done;
-  post([this, &done] {
-    read_files_again();
-    done.set_value();
-  });
-  done.get_future().get();
+  if (credentials()->mode() != GateMode::kOpen) read_files_again();
 }
 
-void Gate::Loop::reload(Instant now) {
+// Where the files lie a look at them may take for ever: another thread that serves does not wait
+// for it, and sees to deadlines whenever something comes.
+void Gate::Loop::reload(std::unique_lock<std::mutex>& turn) {
+  const Instant now = steady_clock().now();
   if (now - reloaded_ < kReloadInterval || credentials()->mode() == GateMode::kOpen) return;
   reloaded_ = now;
+  turn.unlock();
   read_files_again();
+  turn.lock();
 }
 
 Result<std::shared_ptr<const GateCredentials>> Gate::Loop::load_again(
@@ -303,6 +302,7 @@ Result<std::shared_ptr<const GateCredentials>> Gate::Loop::load_again(
 }
 
 void Gate::Loop::read_files_again() {
+  const std::lock_guard reading(reading_);
   FileStamps stamps(options_.files);
   if (stamps == stamps_) return;
   auto loaded = load_again(stamps);

@@ -39,7 +39,7 @@ class Gate::Loop {
   void take_back();
 
   void bear_silence(std::chrono::milliseconds silence);
-  // Credentials that have changed count when it returns. Requires: not on the loop's thread.
+  // Credentials that have changed count when it returns. Blocking, as long as their files are.
   void reload_now();
   void listen(ListeningSocket socket, Arrive arrive);
   void stop_listening();
@@ -83,7 +83,7 @@ class Gate::Loop {
   int patience() const;
   void look_around(Instant now);
   void end_silent(Instant now);
-  void reload(Instant now);
+  void reload(std::unique_lock<std::mutex>& turn);
   void read_files_again();
   Result<std::shared_ptr<const GateCredentials>> load_again(const FileStamps& stamps) const;
 
@@ -115,6 +115,12 @@ class Gate::Loop {
   std::unique_ptr<Descriptor> epoll_, wake_, reserve_;
   const GateLimits limits_;
 
+  // Held by who reads the files, who does not hold turn_. Taken before mutex_.
+  std::mutex reading_;
+  FileStamps stamps_;                  // of what was read
+  std::optional<FileStamps> refused_;  // of what could not be, and was said
+  Instant reloaded_{};                 // of the loop's thread
+
   // Held by who serves, and guards all below. Taken before mutex_.
   std::mutex turn_;
   std::condition_variable back_;
@@ -125,9 +131,7 @@ class Gate::Loop {
   std::uint64_t next_id_ = 1;
   AuditPacer pacer_;
   AuditPacer admitted_pacer_;  // strangers must not leave out who was let in
-  FileStamps stamps_;                   // of what was read
-  std::optional<FileStamps> refused_;   // of what could not be, and was said
-  Instant looked_around_{}, reloaded_{}, warned_{};
+  Instant looked_around_{}, warned_{};
   std::optional<Instant> accepts_again_;  // after a shortage
   std::optional<Instant> ends_at_;
   std::thread thread_;
