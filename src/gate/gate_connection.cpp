@@ -94,8 +94,9 @@ bool GateConnection::service(Instant now, Ends ends) {
   }
   for (int i = 0; ends != Ends::kNetwork && i < kReadsAtOnce && read_local(now); ++i) {
   }
-  // CAF's own end may be closed already; then there is nobody to tell.
-  if (has_local() && !link_.was_cut()) write_some(local(), link_.to_local());
+  // CAF's own end may be closed already; then there is nobody to tell, but what it has said before
+  // may wait until the peer takes more.
+  if (has_local() && !write_some(local(), link_.to_local())) link_.to_local().clear();
   if (link_.state() == GateLink::State::kEnded) return true;
   if (!write_some(network(), link_.to_network()) || is_stalled(was_full, now)) {
     network_gone_ = true;

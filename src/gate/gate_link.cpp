@@ -26,8 +26,7 @@ void GateLink::from_network(std::string_view bytes, Instant now) {
   if (state_ != State::kOpen) return;
   std::string plain;
   if (auto taken = channel_->receive(bytes, plain, to_network_); !taken) {
-    cut_ = true;
-    return bid_farewell(std::move(taken).error(), now);
+    return cut(std::move(taken).error(), now);
   }
   pass(plain, now);
 }
@@ -49,12 +48,10 @@ void GateLink::open(Instant now) {
   pass(admission_->take_rest(), now);
 }
 
-// Nothing of what a peer said reaches CAF after its first wrong word.
 void GateLink::pass(std::string_view plain, Instant now) {
   if (plain.empty()) return;
   if (auto passed = filter_->pass(plain, to_local_); !passed) {
-    cut_ = true;
-    return bid_farewell(std::move(passed).error(), now);
+    return cut(std::move(passed).error(), now);
   }
   if (filter_->has_greeted()) deadline_.reset();
 }
@@ -86,6 +83,13 @@ void GateLink::local_ended(Instant now) {
     channel_->end(to_network_);
     bid_farewell(std::nullopt, now);
   }
+}
+
+// Nothing of what a peer said reaches CAF after its first wrong word.
+void GateLink::cut(Error fault, Instant now) {
+  cut_ = true;
+  to_local_.clear();
+  bid_farewell(std::move(fault), now);
 }
 
 void GateLink::bid_farewell(std::optional<Error> fault, Instant now) {

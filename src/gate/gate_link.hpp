@@ -73,6 +73,7 @@ class GateLink {
   void admit(std::string_view bytes, Instant now);
   void open(Instant now);
   void pass(std::string_view plain, Instant now);
+  void cut(Error fault, Instant now);
   void bid_farewell(std::optional<Error> fault, Instant now);
 
   std::unique_ptr<Admission> admission_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -37,7 +38,8 @@ GateLink link_of(bool from_server, Instant now) {
 // A gate's connection to a peer that does with its socket what the test says, and CAF behind it.
 class Connected {
  public:
-  Connected() {
+  // `stopped`: how long this process stands still each time, before it looks at what has come.
+  explicit Connected(milliseconds stopped = milliseconds{0}) {
     SocketPair network = make_socket_pair().value(), local = make_socket_pair().value();
     const int size = kSocketBytes;
     ::setsockopt(network.gate->get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -46,14 +48,18 @@ class Connected {
     connection_ = std::make_unique<GateConnection>(std::move(network.gate), link_of(false, now_),
                                                    PeerAddress{"a peer", "h"});
     GateLink caller = link_of(true, now_);
-    for (int i = 0; i < 4; ++i) {
-      REQUIRE_FALSE(connection_->service(now_));
+    while (!connection_->link().was_admitted()) {
+      REQUIRE(goes_on(milliseconds{0}));
       caller.from_network(take(kSocketBytes), now_);
       say(std::exchange(caller.to_network(), {}));
+      REQUIRE(goes_on(stopped));
     }
+    caller.from_network(take(kSocketBytes), now_);
     connection_->give_local(std::move(local.gate));
     say(test::client_handshake('w'));
-    REQUIRE_FALSE(connection_->service(now_));
+    // CAF's end may be what is looked at first.
+    REQUIRE(goes_on(stopped, GateConnection::Ends::kLocal));
+    REQUIRE(goes_on(milliseconds{0}));
     REQUIRE_FALSE(connection_->link().deadline());
   }
 
@@ -68,11 +74,14 @@ class Connected {
     REQUIRE(::send(peer_->get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
             static_cast<ssize_t>(bytes.size()));
   }
-  // As CAF does: whatever room there is, it has more.
-  void fill() {
+  // As CAF does: whatever room there is, it has more. How much that was.
+  std::size_t fill() {
     const std::string much(kGateBufferBytes, 'x');
-    while (::send(caf_->get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+    std::size_t all = 0;
+    for (ssize_t sent = 0; sent >= 0; all += sent > 0 ? static_cast<std::size_t>(sent) : 0) {
+      sent = ::send(caf_->get(), much.data(), much.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
+    return all;
   }
   bool goes_on(milliseconds time, GateConnection::Ends ends = GateConnection::Ends::kBoth) {
     now_ += time;
@@ -88,6 +97,17 @@ class Connected {
     REQUIRE(::ioctl(caf_->get(), FIONREAD, &bytes) == 0);
     return static_cast<std::size_t>(bytes);
   }
+  void end_caf() { caf_.reset(); }
+  // Whether the loop has a reason to call service() at once: what epoll tells of the sockets.
+  bool has_news() {
+    const auto tells = [](int socket, std::uint32_t interest) {
+      pollfd entry{.fd = socket, .events = static_cast<short>(interest), .revents = 0};
+      return interest != 0 && ::poll(&entry, 1, 0) > 0;
+    };
+    return tells(connection_->network(), connection_->network_interest()) ||
+           (connection_->has_local() && tells(connection_->local(), connection_->local_interest()));
+  }
+  const GateLink& link() const { return connection_->link(); }
   Instant now() const { return now_; }
 
  private:
@@ -154,6 +174,39 @@ TEST_CASE("a peer that takes all at last has its time anew") {
     while (!connected.take(kGateBufferBytes).empty()) REQUIRE(connected.goes_on(milliseconds{0}));
     REQUIRE(connected.goes_on(kGateRelief));
   }
+}
+
+TEST_CASE("a peer that is cut after good words in one piece gives the loop nothing more to do") {
+  Connected connected;
+  const std::size_t told = connected.told_caf();
+  connected.say(test::heartbeat() + test::direct_message("@<>+@exit_msg"));
+  REQUIRE(connected.goes_on(milliseconds{0}));
+  REQUIRE(connected.link().was_cut());
+  CHECK_FALSE(connected.has_news());
+  CHECK(connected.told_caf() == told);
+}
+
+TEST_CASE("CAF's end is noticed once, though neither side has taken all that there is for it") {
+  Connected connected;
+  std::string beats;
+  while (beats.size() < kSocketBytes) beats += test::heartbeat();
+  for (std::size_t told = 0; told != connected.told_caf();) {
+    told = connected.told_caf();
+    connected.say(beats);
+    REQUIRE(connected.goes_on(milliseconds{0}));
+  }
+  const std::size_t said = connected.fill();
+  REQUIRE(connected.goes_on(milliseconds{0}));
+  connected.end_caf();
+  REQUIRE(connected.goes_on(milliseconds{0}));
+  CHECK_FALSE(connected.has_news());
+  // What it said before still leaves.
+  std::size_t taken = 0;
+  for (std::size_t size = 1; size > 0; taken += size) {
+    REQUIRE(connected.goes_on(milliseconds{0}));
+    size = connected.take(kGateBufferBytes).size();
+  }
+  CHECK(taken == said);
 }
 
 }  // namespace speedo
