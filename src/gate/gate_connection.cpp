@@ -89,11 +89,12 @@ std::optional<Instant> GateConnection::deadline() const {
 bool GateConnection::service(Instant now, Ends ends) {
   // It has been since the last time.
   const bool was_full = link_.to_network().size() >= kGateBufferBytes;
-  link_.pass_time(now);
   for (int i = 0; ends != Ends::kLocal && i < kReadsAtOnce && read_network(now); ++i) {
   }
   for (int i = 0; ends != Ends::kNetwork && i < kReadsAtOnce && read_local(now); ++i) {
   }
+  // What has come by now counts, as this process may have been stopped.
+  if (ends != Ends::kLocal) link_.pass_time(now);
   // CAF's own end may be closed already; then there is nobody to tell, but what it has said before
   // may wait until the peer takes more.
   if (has_local() && !write_some(local(), link_.to_local())) link_.to_local().clear();

@@ -176,6 +176,11 @@ TEST_CASE("a peer that takes all at last has its time anew") {
   }
 }
 
+TEST_CASE("what has come while this process was stopped counts, however late it is looked at") {
+  const Connected connected(2 * kAdmissionPatience);
+  CHECK(connected.link().state() == GateLink::State::kOpen);
+}
+
 TEST_CASE("a peer that is cut after good words in one piece gives the loop nothing more to do") {
   Connected connected;
   const std::size_t told = connected.told_caf();
