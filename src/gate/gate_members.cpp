@@ -54,6 +54,7 @@ bool Gate::Loop::accept_one(Instant now) {
 void Gate::Loop::rest_from_accepting(Instant now) {
   accepts_again_ = now + kShortageTime;
   watch_listener();
+  back_.notify_one();  // the loop may be waiting for longer
 }
 
 void Gate::Loop::accept_again(Instant now) {
