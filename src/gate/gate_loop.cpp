@@ -196,10 +196,10 @@ void Gate::Loop::serve_within(int milliseconds, std::unique_lock<std::mutex>& tu
     } else if (place == kListenerPlace) {
       accept_some(now);
     } else {
-      using Ends = GateConnection::Ends;
-      service(place / 2, now, place % 2 == 0 ? Ends::kNetwork : Ends::kLocal);
+      attend(place, now);
     }
   }
+  hear_waiting(now);
   look_around(now);
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,6 +64,7 @@ class Gate::Loop {
     std::shared_ptr<std::atomic<bool>> alive;
     bool came = false;  // to the port, in contrast to one that was called
     bool let_in = false;
+    bool waits = false;  // in waiting_
     bool end_noted = false;
     // What epoll waits for at its sockets; 0: it does not know the socket.
     std::uint32_t network_interest = 0, local_interest = 0;
@@ -98,6 +100,8 @@ class Gate::Loop {
   void welcome(std::unique_ptr<Descriptor> socket, PeerAddress address, Instant now);
 
   void enter(Member member, Instant now);
+  void attend(std::uint64_t place, Instant now);
+  void hear_waiting(Instant now);
   void service(std::uint64_t id, Instant now,
                GateConnection::Ends ends = GateConnection::Ends::kBoth);
   void watch(std::uint64_t id, Member& member);
@@ -129,6 +133,8 @@ class Gate::Loop {
   Arrive arrive_;
   Members members_;
   std::uint64_t next_id_ = 1;
+  std::deque<std::uint64_t> waiting_;  // who is not let in yet and has said something
+  std::uint64_t proofs_ = 0;           // that were looked at, ever
   AuditPacer pacer_;
   AuditPacer admitted_pacer_;  // strangers must not leave out who was let in
   Instant looked_around_{}, warned_{};

@@ -16,6 +16,8 @@ namespace speedo {
 namespace {
 
 constexpr int kAcceptedAtOnce = 16;
+// Each may cost a key exchange and a signature, on the thread that carries all messages.
+constexpr int kProofsAtOnce = 4;
 constexpr std::chrono::milliseconds kShortageTime{100};
 
 // Nothing is proved yet, or it was wrong.
@@ -26,7 +28,8 @@ bool is_unproved(const GateLink& link) {
 }  // namespace
 
 void Gate::Loop::accept_some(Instant now) {
-  for (int i = 0; i < kAcceptedAtOnce && listener_ && accept_one(now); ++i) {
+  const std::uint64_t enough = proofs_ + kProofsAtOnce;  // of those that may have to make room
+  for (int i = 0; i < kAcceptedAtOnce && proofs_ < enough && listener_ && accept_one(now); ++i) {
   }
 }
 
@@ -148,11 +151,39 @@ void Gate::Loop::enter(Member member, Instant now) {
   service(id, now);
 }
 
+// What epoll tells of a member. It does so again as long as what has come is not read.
+void Gate::Loop::attend(std::uint64_t place, Instant now) {
+  const std::uint64_t id = place / 2;
+  const auto found = members_.find(id);
+  if (found == members_.end()) return;
+  Member& member = found->second;
+  if (!member.came || member.let_in) {
+    using Ends = GateConnection::Ends;
+    return service(id, now, place % 2 == 0 ? Ends::kNetwork : Ends::kLocal);
+  }
+  if (!std::exchange(member.waits, true)) waiting_.push_back(id);
+}
+
+// Who has waited longest comes first.
+void Gate::Loop::hear_waiting(Instant now) {
+  const std::uint64_t enough = proofs_ + kProofsAtOnce;
+  while (!waiting_.empty() && proofs_ < enough) {
+    const std::uint64_t id = waiting_.front();
+    waiting_.pop_front();
+    const auto found = members_.find(id);
+    if (found == members_.end()) continue;
+    found->second.waits = false;
+    service(id, now, GateConnection::Ends::kNetwork);
+  }
+}
+
 void Gate::Loop::service(std::uint64_t id, Instant now, GateConnection::Ends ends) {
   const auto found = members_.find(id);
   if (found == members_.end()) return;
   Member& member = found->second;
+  const bool is_new = member.came && !member.let_in;
   bool over = member.connection->service(now, ends);
+  if (is_new && member.connection->link().step() != Admission::Step::kPreamble) ++proofs_;
   if (member.came && !member.let_in && member.connection->link().was_admitted()) {
     admit(member, now);
     over = member.connection->service(now);

@@ -1,10 +1,15 @@
 // A gate whose sockets another thread serves.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -83,6 +88,32 @@ TEST_CASE("key files that cannot be read for a while hold up nobody, and count a
     if (!in) std::this_thread::sleep_for(milliseconds{50});
   }
   CHECK(in);
+}
+
+TEST_CASE("of many who prove at once who they are few have their turn, and each in the end") {
+  constexpr int kMany = 15;
+  const test::TokenFolder tokens;
+  test::Port port(tokens.files("a"));
+  port.gate().lend();
+  std::vector<std::unique_ptr<Descriptor>> sockets;
+  for (int i = 0; i < kMany; ++i) sockets.push_back(port.knock());
+  port.gate().serve();
+  std::vector<test::Knocking> knocking;
+  for (auto& socket : sockets) knocking.emplace_back(std::move(socket), tokens.credentials("a"));
+  for (const test::Knocking& each : knocking) test::write_to(each.socket->get(), each.words);
+  const auto answered = [&] {
+    return std::count_if(knocking.begin(), knocking.end(), [](const test::Knocking& each) {
+      pollfd entry{.fd = each.socket->get(), .events = POLLIN, .revents = 0};
+      return ::poll(&entry, 1, 0) > 0;
+    });
+  };
+  std::vector<std::ptrdiff_t> after;  // each turn
+  while (answered() < kMany && after.size() < kMany) {
+    port.gate().serve();
+    after.push_back(answered());
+  }
+  CHECK(after == std::vector<std::ptrdiff_t>{4, 8, 12, kMany});
+  port.gate().take_back();
 }
 
 }  // namespace speedo

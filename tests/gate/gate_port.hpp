@@ -124,7 +124,9 @@ class Port {
 // One that knocks, and holds back the words by which it would prove who it is.
 struct Knocking {
   Knocking(const Port& port, const Credentials& credentials)
-      : socket(port.knock()),
+      : Knocking(port.knock(), credentials) {}
+  Knocking(std::unique_ptr<Descriptor> knocks, const Credentials& credentials)
+      : socket(std::move(knocks)),
         admission(Admission::call(credentials, {kSpoken, GateRole::kWorker, "h"}).value()) {
     admission->receive(read_from(socket->get(), kGreetingBytes), words);
   }
