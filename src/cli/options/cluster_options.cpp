@@ -201,8 +201,8 @@ constexpr Option kClusterOptions[] = {
      .programs = {Program::kWorker},
      .group = kNetworkGroup,
      .sentence = "Reach Redis from the address of this network interface, or from the one in this "
-                 "network (10.1.0.0/16). The master is reached as the system's routes say: CAF "
-                 "lets nobody choose"},
+                 "network (10.1.0.0/16). The master is reached as the system's routes say: "
+                 "heartbeats and orders, no weights"},
     {.name = "max-rate",
      .type = text("RATE"),
      .otherwise = "no limit",
