@@ -35,6 +35,10 @@ Error cannot_read(const std::filesystem::path& path, int reason) {
                "cannot read '" + path.string() + "': " + std::strerror(reason)};
 }
 
+Error no_such_file(const std::filesystem::path& path) {
+  return {ErrorCode::kNotFound, "file '" + shown_text(path.string()) + "' does not exist"};
+}
+
 // A device, a pipe or a socket: nothing that another file could take the place of.
 bool is_special(const std::filesystem::path& path) {
   std::error_code code;
@@ -70,11 +74,18 @@ const char* remedy_for(int reason) {
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t bytes_max) {
   auto file = open_input(path);
-  if (!file && file.error().code == ErrorCode::kNotFound) {
-    return Error{ErrorCode::kNotFound, "file '" + shown_text(path.string()) + "' does not exist"};
-  }
+  if (!file && file.error().code == ErrorCode::kNotFound) return no_such_file(path);
   if (!file) return std::move(file).error();
   return read_open_file(*file, path, bytes_max);
+}
+
+Result<std::string> read_unconfined_file(const std::filesystem::path& path,
+                                         std::size_t bytes_max) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() >= 0) return read_open_file(file, path, bytes_max);
+  const int reason = errno;
+  if (code_of_file_error(reason) == ErrorCode::kNotFound) return no_such_file(path);
+  return cannot_read(path, reason);
 }
 
 Result<std::string> read_open_file(const Descriptor& file, const std::filesystem::path& path,

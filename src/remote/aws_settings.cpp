@@ -10,8 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <speedo/base/file.hpp>
-
+#include "base/open_file.hpp"
 #include "base/trimmed.hpp"
 
 namespace speedo {
@@ -28,7 +27,7 @@ constexpr std::string_view kBlanks = " \t\r";
 Result<Section> read_section(const std::string& path, const std::string& name) {
   Section section;
   if (path.empty()) return section;
-  auto text = read_file(path, kSettingsBytesMax);
+  auto text = read_unconfined_file(path, kSettingsBytesMax);
   if (!text) {
     if (text.error().code == ErrorCode::kNotFound) return section;
     return std::move(text).error();

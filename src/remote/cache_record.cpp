@@ -8,8 +8,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <speedo/base/file.hpp>
-
+#include "base/open_file.hpp"
 #include "base/parse_number.hpp"
 
 namespace speedo {
@@ -34,7 +33,7 @@ std::string to_text(const CacheRecord& record) {
 }
 
 std::optional<CacheRecord> read_cache_record(const std::filesystem::path& path) {
-  const auto text = read_file(path, kRecordBytesMax);
+  const auto text = read_unconfined_file(path, kRecordBytesMax);
   if (!text) return std::nullopt;
   std::istringstream lines(*text);
   const auto form = field(lines, "speedo-file"), uri = field(lines, "uri"),

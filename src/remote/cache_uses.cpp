@@ -12,9 +12,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
+#include "base/open_file.hpp"
 #include "base/random_bits.hpp"
 #include "remote/file_lock.hpp"
 
@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".uses";
 constexpr mode_t kListMode = 0600;
+constexpr std::size_t kListBytesMax = std::size_t{1} << 34U;
 
 }  // namespace
 
@@ -40,7 +41,7 @@ Result<void> CacheUses::begin() {
   std::error_code code;
   fs::create_directories(folder_, code);
   if (code) return no_cache(folder_, code.message());
-  SPEEDO_TRY(all());
+  SPEEDO_TRY(living_lists());
   file_ = folder_ / fmt::format("{}-{:016x}{}", ::getpid(), random_bits(), kEnding);
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
   auto list = std::make_unique<Descriptor>(::open(file_.c_str(), flags, kListMode));
@@ -65,18 +66,24 @@ Result<void> CacheUses::note(const std::string& entry) {
   return {};
 }
 
+Result<std::vector<fs::path>> CacheUses::living_lists() const {
+  std::error_code code;
+  if (!fs::exists(folder_, code)) return std::vector<fs::path>();
+  SPEEDO_ASSIGN(std::vector<fs::path> lists, list_folder(folder_));
+  std::erase_if(lists, [&](const fs::path& list) {
+    if (list.extension() != kEnding) return true;
+    const auto lock = try_lock_file(list);
+    if (lock) fs::remove(list, code);
+    return lock != nullptr;
+  });
+  return lists;
+}
+
 Result<std::unordered_set<std::string>> CacheUses::all() const {
   std::unordered_set<std::string> entries;
-  std::error_code code;
-  if (!fs::exists(folder_, code)) return entries;
-  SPEEDO_ASSIGN(const std::vector<fs::path> lists, list_folder(folder_));
+  SPEEDO_ASSIGN(const std::vector<fs::path> lists, living_lists());
   for (const fs::path& list : lists) {
-    if (list.extension() != kEnding) continue;
-    if (try_lock_file(list)) {
-      fs::remove(list, code);
-      continue;
-    }
-    auto text = read_file(list);
+    auto text = read_unconfined_file(list, kListBytesMax);
     // Its process may have just ended.
     if (!text && text.error().code == ErrorCode::kNotFound) continue;
     if (!text) return no_cache(list, text.error().message);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include <speedo/base/result.hpp>
 
@@ -34,6 +35,8 @@ class CacheUses {
 
  private:
   Result<void> begin();
+  // Those of others are removed.
+  Result<std::vector<std::filesystem::path>> living_lists() const;
 
   const std::filesystem::path folder_;
   std::filesystem::path file_;  // this process's; empty: none yet

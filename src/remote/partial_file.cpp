@@ -12,9 +12,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <speedo/base/file.hpp>
 #include <speedo/base/folder.hpp>
 
+#include "base/open_file.hpp"
 #include "base/parse_number.hpp"
 #include "remote/cache_record.hpp"
 
@@ -78,7 +78,7 @@ Result<std::unique_ptr<PartialFile>> PartialFile::open(const Place& place, const
                                                        std::uint64_t part_bytes) {
   ByteParts parts(facts.bytes, part_bytes);
   const std::string head = record_head(place, facts, part_bytes);
-  const auto noted = read_file(place.record, kPartsRecordBytesMax);
+  const auto noted = read_unconfined_file(place.record, kPartsRecordBytesMax);
   const bool goes_on = noted && !facts.version.empty() && noted->starts_with(head) &&
                        has_bytes(place.bytes, facts.bytes);
   if (goes_on) {
