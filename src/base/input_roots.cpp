@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #include <speedo/base/assert.hpp>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/admitted_files.hpp"
 #include "base/beneath.hpp"
@@ -108,7 +109,7 @@ Result<void> check_input_address(const std::string& address) {
   const InputRoots::Open* const roots = input_roots.load();
   const auto holds = [&](const std::string& each) { return is_at_or_below(address, each); };
   if (roots == nullptr || std::ranges::any_of(roots->addresses, holds)) return {};
-  return Error{ErrorCode::kData, "'" + address +
+  return Error{ErrorCode::kData, "'" + shown_name(address) +
                                      "': a net that came from a master may name no address that "
                                      "this worker was not told to read from: add it, or what it "
                                      "begins with, to --data-root"};

@@ -50,6 +50,22 @@ std::string name_behind(std::string_view uri, std::string_view name) {
   return percent_encode(name.substr(0, end), is_path_letter).append(name.substr(end));
 }
 
+// Without who asks, and without the query, which `cuts_on` tells for what follows a comma in it.
+std::string shown_uri(std::string_view uri, bool& cuts_on) {
+  const std::size_t begin = uri.find("://") + 3;
+  const std::size_t host_end = std::min(uri.find_first_of("/?#", begin), uri.size());
+  const std::size_t at = uri.substr(0, host_end).rfind('@');
+  const bool has_user = at != std::string_view::npos && at >= begin;
+  // Of these two all is a file's name.
+  const bool is_plain = uri.starts_with("s3://") || uri.starts_with("hdfs://");
+  const std::size_t digest = digest_at(uri);
+  const std::size_t end = is_plain ? uri.size() : std::min(uri.find_first_of("?#"), digest);
+  cuts_on = end < digest;
+  return std::string(uri.substr(0, begin))
+      .append(uri.substr(has_user ? at + 1 : begin, end - (has_user ? at + 1 : begin)))
+      .append(is_plain ? std::string_view() : uri.substr(digest));
+}
+
 }  // namespace
 
 void set_remote_files(RemoteFiles* files) { installed_files = files; }
@@ -59,6 +75,22 @@ bool is_uri(std::string_view name) {
   return end != std::string_view::npos && end > 0 &&
          std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(end),
                      is_scheme_letter);
+}
+
+std::string shown_name(std::string_view name) {
+  std::string shown;
+  bool cuts_on = false;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find(',', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (is_uri(part)) {
+      shown += (begin > 0 ? "," : "") + shown_uri(part, cuts_on);
+    } else if (!cuts_on) {
+      shown.append(begin > 0 ? "," : "").append(part);
+    }
+    begin = end + 1;
+  }
+  return shown;
 }
 
 std::string resolve_name(const std::string& name, const std::filesystem::path& base) {

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMapBytesMax = std::size_t{1} << 20U;
 
 Error bad_map(const std::string& path, int line, const std::string& what) {
-  return config_error(fmt::format("{}:{}: {}", path, line, what));
+  return config_error(fmt::format("{}:{}: {}", shown_name(path), line, what));
 }
 
 caffe::NetParameter* train_net_of(caffe::SolverParameter& solver) {
@@ -63,7 +63,8 @@ Result<DataMap> read_data_map(const std::string& path) {
     }
   }
   if (!map.empty()) return map;
-  return config_error("'" + path + "' names no worker: write one a line, and its source");
+  return config_error("'" + shown_name(path) +
+                      "' names no worker: write one a line, and its source");
 }
 
 Result<std::string> mapped_source(const DataMap& map, const std::string& worker) {

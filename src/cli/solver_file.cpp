@@ -95,7 +95,7 @@ Result<caffe::NetParameter> read_weights(const std::string& files) {
   caffe::NetParameter all;
   for (const std::string& name : split_at_commas(files)) {
     if (ends_with_any(name, {".solverstate", ".solverstate.h5"})) {
-      return Error{ErrorCode::kUsage, "--weights " + name +
+      return Error{ErrorCode::kUsage, "--weights " + shown_name(name) +
                                           ": a solver state is given with --snapshot, which finds "
                                           "its weights by itself"};
     }
@@ -119,7 +119,8 @@ Result<SavedState> read_saved_state(const std::string& file) {
   if (is_model_file(file)) {
     return Error{
         ErrorCode::kUsage,
-        "--snapshot " + file + ": takes a .solverstate; give a .caffemodel with --weights"};
+        "--snapshot " + shown_name(file) +
+            ": takes a .solverstate; give a .caffemodel with --weights"};
   }
   SPEEDO_ASSIGN(caffe::SolverState state, read_solver_state(file));
   if (!state.has_learned_net()) {

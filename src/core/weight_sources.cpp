@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
 
@@ -56,12 +57,12 @@ void warn_if_not_finite(const std::string& file, const caffe::NetParameter& weig
   if (found.empty()) return;
   SPEEDO_WARN("'{}' has values that are NaN or infinite for {}: what is computed with them means "
               "nothing; take weights from before",
-              file, list(found));
+              shown_name(file), list(found));
 }
 
 Result<void> WeightSources::copy(const std::string& file, const caffe::NetParameter& weights,
                                  Net& net) {
-  files_ += (files_.empty() ? "'" : ", '") + file + "'";
+  files_ += (files_.empty() ? "'" : ", '") + shown_name(file) + "'";
   for (const caffe::LayerParameter& layer : weights.layer()) {
     if (layer.blobs_size() > 0) layers_.insert(layer.name());
   }

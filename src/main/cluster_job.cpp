@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <speedo/base/digest.hpp>
+#include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/core/update_rule.hpp>
 #include <speedo/store/memory_store.hpp>
@@ -50,16 +51,16 @@ Result<void> read_start(const ClusterFlags& flags, const caffe::SolverParameter&
                         MasterOptions& options) {
   if (const std::string files = first_weights(flags, solver); !files.empty()) {
     // With --resume=auto it is said later whether this is what training begins with.
-    if (flags.resume != kResumeNewest) SPEEDO_INFO("Finetuning from {}", files);
-    options.given_start = files;
+    if (flags.resume != kResumeNewest) SPEEDO_INFO("Finetuning from {}", shown_name(files));
+    options.given_start = shown_name(files);
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(files));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
   } else if (is_model_file(flags.snapshot)) {
-    options.given_start = flags.snapshot;
+    options.given_start = shown_name(flags.snapshot);
     SPEEDO_ASSIGN(caffe::NetParameter weights, read_weights(flags.snapshot));
     options.initial_weights = std::make_shared<caffe::NetParameter>(std::move(weights));
   } else if (starts_from_state(flags)) {
-    options.given_start = flags.snapshot;
+    options.given_start = shown_name(flags.snapshot);
     SPEEDO_ASSIGN(SavedState saved, read_saved_state(flags.snapshot));
     options.session.start_iteration = static_cast<std::uint64_t>(saved.state.iter());
     if (master_keeps_history(options.session.stages)) {
@@ -94,10 +95,9 @@ Result<void> set_iterations(const ClusterFlags& flags, const caffe::SolverParame
     return Error{ErrorCode::kUsage, "--max-iter 0 leaves nothing to train: give 1 or more"};
   }
   if (session.max_iteration == 0) {
-    return Error{ErrorCode::kConfig, "'" + flags.solver + "' has " +
-                                         (solver.has_max_iter() ? "max_iter 0: raise it"
-                                                                : "no max_iter: add it") +
-                                         ", or give --max-iter"};
+    return config_error("'" + shown_name(flags.solver) + "' has " +
+                        (solver.has_max_iter() ? "max_iter 0: raise it" : "no max_iter: add it") +
+                        ", or give --max-iter");
   }
   if (session.start_iteration >= session.max_iteration) {
     return Error{ErrorCode::kUsage,
@@ -395,8 +395,8 @@ Result<ClusterJob> make_cluster_job(const ClusterFlags& flags) {
   SPEEDO_ASSIGN(const std::filesystem::path base, inline_nets(job.solver, file.base));
   if (flags.batch) SPEEDO_TRY(set_effective_batch(*flags.batch, job.solver));
   if (flags.deterministic && job.solver.random_seed() < 0) {
-    return Error{ErrorCode::kUsage, "--deterministic needs a seed, the same at each start: give "
-                                    "--seed N, or random_seed in '" + flags.solver + "'"};
+    return usage_error("--deterministic needs a seed, the same at each start: give --seed N, or "
+                       "random_seed in '" + shown_name(flags.solver) + "'");
   }
   set_seed(flags, job);
 

@@ -130,7 +130,7 @@ Result<void> map_data(const WorkerFlags& flags, TrainerParts& parts) {
   SPEEDO_ASSIGN(const DataMap map, read_data_map(flags.data_map));
   SPEEDO_ASSIGN(const std::string source,
                 mapped_source(map, own_name(flags)));
-  SPEEDO_INFO("Training data: {}", source);
+  SPEEDO_INFO("Training data: {}", shown_name(source));
   parts.make_learner = [parts,
                         source](const LearnerOptions& options) -> Result<std::unique_ptr<Learner>> {
     if (!options.job.offset_shards) {

@@ -203,5 +203,13 @@ TEST_CASE("An output whose own name is a link goes where the link leads, below t
   CHECK(check_prefix_writable(tree.at("root/link").string()));
 }
 
+TEST_CASE("An address that is refused is named without its query, and without who asks") {
+  const Tree tree;
+  const auto roots = tree.confine({.folders = {tree.at("root")}, .addresses = {"http://there/"}});
+  const auto refused = check_input_address("http://ann:geheim@here/file?hidden");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("'http://here/file'") == 0);
+}
+
 }  // namespace
 }  // namespace speedo

@@ -120,5 +120,30 @@ TEST_CASE("A layer that shares another's parameters needs none of its own", "[we
   REQUIRE(WeightSources().check(*make_net(kInputOfFour), false));
 }
 
+TEST_CASE("Queries of URIs are in no line of a net, and in no file of weights", "[weights]") {
+  NetOptions options = net_options();
+  options.logs_set_up = true;
+  const LogCapture log;
+  const auto net = make_net(
+      "layer { name: 'a?b' type: 'Input' top: 'in' input_param { shape { dim: 1 } } "
+      "data_param { source: 'https://h/a?hidden,https://h/b?hidden' } "
+      "image_data_param { source: 'local?' root_folder: 'http://ann:hidden@h/d/' } "
+      "transform_param { mean_file: 'https://h/m?hidden' } }", options);
+  CHECK(log.has("source: \"https://h/a,https://h/b\""));
+  CHECK_FALSE(contains(log.text(), "hidden"));
+  caffe::NetParameter written;
+  net->to_proto(written, false);
+  CHECK(written.layer(0).name() == "a?b");
+  CHECK(written.layer(0).data_param().source() == "https://h/a,https://h/b");
+  CHECK(written.layer(0).image_data_param().source() == "local?");
+  CHECK(written.layer(0).image_data_param().root_folder() == "http://h/d/");
+  CHECK(written.layer(0).transform_param().mean_file() == "https://h/m");
+
+  WeightSources sources;
+  REQUIRE(sources.copy("http://h/w?hidden", written, *net));
+  REQUIRE(sources.check(*net, false));
+  CHECK_FALSE(contains(log.text(), "hidden"));
+}
+
 }  // namespace
 }  // namespace speedo

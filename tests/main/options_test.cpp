@@ -103,6 +103,9 @@ TEST_CASE("speedo config tells each value and where it comes from") {
         std::string::npos);
   const Outcome secret = place.run({"speedo", "config", "master", "--redis=redis://:pw9@here"});
   CHECK(secret.output.find("pw9") == std::string::npos);
+  const Outcome query = place.run({"speedo", "config", "train", "--weights=http://h/w?hidden"});
+  CHECK(query.output.find("http://h/w\n") != std::string::npos);
+  CHECK(query.output.find("hidden") == std::string::npos);
 }
 
 TEST_CASE("speedo config shows JSON wherever --json stands, and asks for no arguments") {

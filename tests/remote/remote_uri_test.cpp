@@ -67,6 +67,25 @@ TEST_CASE("What is no URI of a file is refused, and no password is shown") {
   CHECK(error.message.find("netrc") != std::string::npos);
 }
 
+TEST_CASE("What is shown of a name has no query of a URI, and nobody who asks", "[shown]") {
+  const std::string digest = "#sha256=" + std::string(64, 'a');
+  CHECK(shown_name("").empty());
+  CHECK(shown_name("a dir/b?c#d@e,f") == "a dir/b?c#d@e,f");
+  CHECK(shown_name("https://h:1/a@b/c?X-Signature=hidden") == "https://h:1/a@b/c");
+  CHECK(shown_name("https://h/c?x=hidden" + digest) == "https://h/c" + digest);
+  CHECK(shown_name("https://h/c" + digest) == "https://h/c" + digest);
+  CHECK(shown_name("https://h/c#hidden") == "https://h/c");
+  CHECK(shown_name("http://ann:ge@heim@h/c?hidden") == "http://h/c");
+  CHECK(shown_name("http://ann:geheim@h") == "http://h");
+  CHECK(shown_name("http://h?hidden") == "http://h");
+  CHECK(shown_name("ftp://ann@h/c?hidden") == "ftp://h/c");
+  // Of these a path is as it is.
+  CHECK(shown_name("s3://b/k?1#2") == "s3://b/k?1#2");
+  CHECK(shown_name("hdfs://ann:geheim@h/k?1") == "hdfs://h/k?1");
+  CHECK(shown_name("http://h/a?s=1,hidden,http://h/b?hidden") == "http://h/a,http://h/b");
+  CHECK(shown_name("a,http://h/b?hidden") == "a,http://h/b");
+}
+
 TEST_CASE("What names no URI is a path, and a path beside a URI is one") {
   CHECK(is_uri("s3://bucket/key"));
   CHECK(!is_uri("data/mnist_lmdb"));

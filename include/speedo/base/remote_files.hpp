@@ -26,6 +26,10 @@ void set_remote_files(RemoteFiles* files);
 // Whether a name is SCHEME://..., and so no path.
 bool is_uri(std::string_view name);
 
+// A file's name, or several with commas between them, as people may see it: a URI without its
+// query, which may hold a signature, and without a user's name and password. #sha256=HEX stays.
+std::string shown_name(std::string_view name);
+
 // What a user's name of a file or folder stands for: itself if it is a URI; else a path, as
 // resolve_path() finds it, whether it exists or not. `base` may be a URI (as the folder of a
 // prototxt that lies at one): a relative path that does not exist here is then one beneath it,

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <speedo/base/remote_files.hpp>
 #include <speedo/store/store_address.hpp>
 
 #include "base/json_text.hpp"
@@ -29,7 +30,7 @@ const char* source_name(Source source) {
 std::string shown_value(const OptionValue& value) {
   std::string text;
   for (const std::string& each : value.texts) text += (text.empty() ? "" : ",") + each;
-  return value.option->name == "redis" ? redacted(text) : text;
+  return value.option->name == "redis" ? redacted(text) : shown_name(text);
 }
 
 std::string shown_origin(const OptionValue& value) {

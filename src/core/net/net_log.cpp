@@ -7,6 +7,7 @@
 #include "base/log_lines.hpp"
 #include "core/net/net_impl.hpp"
 #include "core/prototxt.hpp"
+#include "core/shown_names.hpp"
 
 namespace speedo {
 namespace {
@@ -30,6 +31,7 @@ void log_parameters(const caffe::NetState& state, const caffe::NetParameter& net
   caffe::NetParameter shown = net;
   *shown.mutable_state() = state;
   for (caffe::LayerParameter& layer : *shown.mutable_layer()) layer.clear_blobs();
+  show_names(shown);
   SPEEDO_INFO_LINES("Initializing net from parameters: \n{}", message_text(shown));
 }
 

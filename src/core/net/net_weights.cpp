@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "core/blob_proto.hpp"
 #include "core/net/net_impl.hpp"
+#include "core/shown_names.hpp"
 
 namespace speedo {
 namespace {
@@ -143,6 +144,7 @@ void Net::to_proto(caffe::NetParameter& target, bool with_diff) const {
     if (expansion != nullptr && layer != expansion->first) continue;
     caffe::LayerParameter& message = *target.add_layer();
     message = expansion != nullptr ? expansion->message : impl_->messages[layer];
+    show_names(message);
     const Layer& it = *impl_->layers[layer];
     // Caffe writes down the weight that a loss has by default.
     if (expansion == nullptr && message.loss_weight_size() == 0 &&

@@ -4,6 +4,7 @@
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/base/clock.hpp>
+#include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 #include <speedo/core/update_rule.hpp>
 #include <speedo/train/training_id.hpp>
@@ -108,7 +109,7 @@ Result<Start> set_start(const TrainFlags& flags, const caffe::SolverParameter& m
     SPEEDO_INFO("--resume={}: there is no checkpoint to go on from; a new start", flags.resume);
   }
   if (!flags.snapshot.empty()) {
-    SPEEDO_INFO("Resuming from {}", flags.snapshot);
+    SPEEDO_INFO("Resuming from {}", shown_name(flags.snapshot));
     SPEEDO_TRY(check_state_type(flags.snapshot, message.type()));
     SPEEDO_ASSIGN(const SavedState state, read_saved_state(flags.snapshot));
     SPEEDO_TRY(solver.restore(state.state, state.model));
@@ -120,7 +121,7 @@ Result<Start> set_start(const TrainFlags& flags, const caffe::SolverParameter& m
       split_at_commas(flags.weights.empty() ? weights_of(message) : flags.weights);
   WeightSources sources;
   for (const std::string& file : files) {
-    SPEEDO_INFO("Finetuning from {}", file);
+    SPEEDO_INFO("Finetuning from {}", shown_name(file));
     SPEEDO_ASSIGN(const caffe::NetParameter weights, read_weights(file));
     SPEEDO_TRY(sources.copy(file, weights, solver.net()));
     for (const auto& test : solver.test_nets()) SPEEDO_TRY(test->copy_weights_from(weights));
@@ -178,7 +179,7 @@ Result<SolverFile> read_solver(const TrainFlags& flags) {
   apply(flags.state, file.solver);
   if (!file.solver.has_max_iter()) {
     return Error{ErrorCode::kConfig,
-                 "'" + flags.solver + "' has no max_iter: add it, or give --max-iter"};
+                 "'" + shown_name(flags.solver) + "' has no max_iter: add it, or give --max-iter"};
   }
   if (flags.batch) {
     SPEEDO_ASSIGN(file.base, inline_nets(file.solver, file.base));

@@ -1,0 +1,44 @@
+#include "core/shown_names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include <speedo/base/remote_files.hpp>
+
+namespace speedo {
+namespace {
+
+namespace protobuf = google::protobuf;
+
+bool names_a_file(const protobuf::FieldDescriptor& field) {
+  constexpr auto kNames = std::to_array<std::string_view>({"source", "mean_file", "root_folder"});
+  return field.type() == protobuf::FieldDescriptor::TYPE_STRING && !field.is_repeated() &&
+         std::ranges::find(kNames, field.name()) != kNames.end();
+}
+
+void show_names_within(const protobuf::FieldDescriptor& field, protobuf::Message& message) {
+  const protobuf::Reflection& fields = *message.GetReflection();
+  if (!field.is_repeated()) return show_names(*fields.MutableMessage(&message, &field));
+  for (int i = 0; i < fields.FieldSize(message, &field); ++i) {
+    show_names(*fields.MutableRepeatedMessage(&message, &field, i));
+  }
+}
+
+}  // namespace
+
+void show_names(protobuf::Message& message) {
+  const protobuf::Reflection& fields = *message.GetReflection();
+  std::vector<const protobuf::FieldDescriptor*> set;
+  fields.ListFields(message, &set);
+  for (const protobuf::FieldDescriptor* const field : set) {
+    if (field->cpp_type() == protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+      show_names_within(*field, message);
+    } else if (names_a_file(*field)) {
+      fields.SetString(&message, field, shown_name(fields.GetString(message, field)));
+    }
+  }
+}
+
+}  // namespace speedo
