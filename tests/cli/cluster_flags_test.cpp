@@ -170,6 +170,23 @@ TEST_CASE("Flags of what is not built yet are refused by name, in any spelling")
   CHECK(refused({"--device", "tpu"}).find("cpu, gpu, or gpu:0 to gpu:63") != std::string::npos);
 }
 
+TEST_CASE("A state and a checkpoint lie on this machine, and a query is not shown") {
+  const Words common = {"--solver", "s.prototxt"};
+  for (const Words& words : {Words{"--snapshot", "http://h/a.solverstate?hidden"},
+                             Words{"--snapshot", "s3://b/a.solverstate"},
+                             Words{"--resume=https://h/a.speedo"}}) {
+    Words arguments = common;
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const auto flags = read(arguments);
+    REQUIRE_FALSE(flags);
+    INFO(flags.error().message);
+    CHECK(flags.error().code == ErrorCode::kUnsupported);
+    CHECK(flags.error().message.find("this machine alone") != std::string::npos);
+    CHECK(flags.error().message.find("hidden") == std::string::npos);
+  }
+  CHECK(accepted({"--snapshot", "http://h/a.caffemodel"}).snapshot == "http://h/a.caffemodel");
+}
+
 TEST_CASE("Beside --resume=auto weights are what begins without a checkpoint") {
   CHECK(accepted({"--resume=auto", "--weights", "a.caffemodel"}).weights == "a.caffemodel");
   CHECK(accepted({"--resume=auto", "--snapshot", "a.solverstate"}).snapshot == "a.solverstate");

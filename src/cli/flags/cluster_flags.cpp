@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <speedo/base/remote_files.hpp>
 #include <speedo/store/redis_store.hpp>
 
 #include "base/bare_host.hpp"
@@ -14,6 +15,7 @@
 #include "cli/flags/shard_by.hpp"
 #include "cli/flags/speedo_flags.hpp"
 #include "cli/http_address.hpp"
+#include "cli/solver_file.hpp"
 #include "cli/stages.hpp"
 
 namespace speedo {
@@ -81,6 +83,15 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
 // The store's weights may be given another number, as SpeeDO's users do; a checkpoint file, or the
 // newest of both, is what it is. Beside --resume=auto the number is that of the weights given
 // there.
+// What tells where a training stands has other files beside it.
+Result<void> check_local(const std::string& flag, const std::string& name) {
+  if (!is_uri(name)) return {};
+  return Error{ErrorCode::kUnsupported,
+               flag + " " + shown_name(name) +
+                   ": reads files of this machine alone, with those beside them: fetch them; the "
+                   "weights of a .caffemodel come from a URI, too, with --weights"};
+}
+
 Result<void> check_start_iteration(const ClusterFlags& flags) {
   if (!flags.start_iter || flags.resume == kResumeFromStore) return {};
   const bool numbers_given = flags.resume == kResumeNewest && is_start_given(flags);
@@ -174,6 +185,8 @@ Result<void> check_network(const ClusterFlags& flags) {
 
 Result<void> check_start_sources(const std::string& resume, const std::string& snapshot,
                                  const std::string& weights) {
+  if (!is_model_file(snapshot)) SPEEDO_TRY(check_local("--snapshot", snapshot));
+  SPEEDO_TRY(check_local("--resume", resume));
   if (!snapshot.empty() && !weights.empty()) {
     return usage_error(
         "--snapshot and --weights each give the weights to start from: give one of them");
