@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/output_root.hpp"
+#include "base/temporary_place.hpp"
 
 namespace speedo {
 
@@ -21,9 +22,9 @@ void remove_folder(const fs::path& folder) {
 }
 
 Result<fs::path> make_folder() {
-  std::error_code code;
-  const fs::path temporary = fs::temp_directory_path(code);
-  std::string pattern = ((code ? fs::path("/tmp") : temporary) / "speedo-rescue-XXXXXX").string();
+  const auto place = temporary_place();
+  std::string pattern =
+      ((place ? *place : fs::path(kTemporaryPlace)) / "speedo-rescue-XXXXXX").string();
   if (::mkdtemp(pattern.data()) != nullptr) return fs::path(pattern);
   return Error{ErrorCode::kCannotWrite,
                "cannot make the folder '" + pattern + "': " + std::strerror(errno)};

@@ -2,14 +2,18 @@
 
 #include <sys/resource.h>
 #include <sys/timex.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <fmt/format.h>
 
 #include <speedo/cpu/cpu_options.hpp>
 
+#include "base/temporary_place.hpp"
 #include "cpu/gemm/blas_core.hpp"
 #include "cpu/isa.hpp"
 
@@ -62,6 +66,20 @@ std::uint64_t open_files_max() {
   return limit.rlim_cur;
 }
 
+Finding check_temporary_files() {
+  const auto place = temporary_place();
+  const std::string remedy = "let TMPDIR name a folder that this user may write to";
+  if (!place) {
+    return {"temporary files", Health::kWarning,
+            fmt::format("{}; {} is used", place.error().message, kTemporaryPlace), remedy};
+  }
+  if (::access(place->c_str(), W_OK | X_OK) == 0) {
+    return {"temporary files", Health::kOk, "in " + place->string()};
+  }
+  return {"temporary files", Health::kProblem,
+          fmt::format("none can be made in {}: {}", place->string(), std::strerror(errno)), remedy};
+}
+
 Finding check_clock() {
   if (std::chrono::system_clock::now() < kEarliest) {
     return {"clock", Health::kProblem, "the clock stands before 2026",
@@ -101,6 +119,7 @@ Findings check_machine(const std::filesystem::path& root) {
           check_threads(),
           check_memory_there(root),
           check_open_files(open_files_max(), 0),
+          check_temporary_files(),
           check_clock()};
 }
 

@@ -10,7 +10,8 @@
 namespace speedo {
 
 // What this process may use of the machine: "kernels", "blas", "threads", "memory" (nothing but how
-// much there is), "open files", "clock". `root`: where /proc and /sys lie.
+// much there is), "open files", "temporary files",
+// "clock". `root`: where /proc and /sys lie.
 Findings check_machine(const std::filesystem::path& root = "/");
 
 // "memory" for what is predicted to take so much; `parts`: what it is made of.

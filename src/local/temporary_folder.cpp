@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/descriptor.hpp"
+#include "base/log.hpp"
+#include "base/temporary_place.hpp"
 
 namespace speedo {
 namespace {
@@ -65,9 +67,10 @@ void remove_left(const fs::path& parent, const std::string& name) {
 
 Result<fs::path> make_temporary_folder(const std::string& name, std::size_t longest) {
   std::error_code code;
-  // Whoever is told of the folder may work in another one.
-  fs::path parent = fs::absolute(fs::temp_directory_path(code)).lexically_normal();
-  if (code || (parent / (name + kDrawn)).string().size() > longest) parent = "/tmp";
+  const auto place = temporary_place();
+  if (!place) SPEEDO_WARN("{}; {} is used", place.error().message, kTemporaryPlace);
+  fs::path parent = place ? *place : fs::path(kTemporaryPlace);
+  if ((parent / (name + kDrawn)).string().size() > longest) parent = kTemporaryPlace;
   remove_left(parent, name);
   const std::string drawn = (parent / (name + kDrawn)).string();
   for (int attempt = 1;; ++attempt) {

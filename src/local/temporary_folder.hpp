@@ -13,10 +13,10 @@ namespace speedo {
 // one that made it, and the Guardian that it forked. A folder that is kept for the user has none.
 inline constexpr const char* kFolderInUse = ".in-use";
 
-// A new folder of our own where temporary files lie (TMPDIR), or in /tmp if its path, which is an
-// absolute one, would be longer than `longest`. Whoever asked removes it: a Guardian, say. Those of
-// this name, there and of this user, that were left because their Guardian was killed as well are
-// removed before. Error: kCannotWrite.
+// A new folder of our own where temporary files lie (TMPDIR), or in /tmp if that is no folder, or
+// if the path, which is an absolute one, would be longer than `longest`. Whoever asked removes it:
+// a Guardian, say. Those of this name, there and of this user, that were left because their
+// Guardian was killed as well are removed before. Error: kCannotWrite.
 Result<std::filesystem::path> make_temporary_folder(
     const std::string& name, std::size_t longest = std::numeric_limits<std::size_t>::max());
 

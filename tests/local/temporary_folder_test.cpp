@@ -11,6 +11,7 @@
 #include "local/guardian.hpp"
 #include "support/catch.hpp"
 #include "support/child_processes.hpp"
+#include "support/log_capture.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo {
@@ -120,6 +121,23 @@ TEST_CASE("A folder's path is whole, whatever TMPDIR is relative to") {
   CHECK(made.is_absolute());
   CHECK(made.parent_path() == fs::current_path());
   fs::remove_all(made);
+}
+
+TEST_CASE("Where TMPDIR names no folder, one is made in /tmp, and that is said") {
+  const OwnTemporaryFiles files;
+  const fs::path file = fs::temp_directory_path() / "file";
+  std::ofstream(file) << "content";
+  for (const std::string& named : {std::string("/no/such/folder"), std::string(), file.string()}) {
+    const test::LogCapture log;
+    ::setenv("TMPDIR", named.c_str(), 1);
+    const auto made = make_temporary_folder(kName);
+    INFO(named << (made ? "" : made.error().message));
+    REQUIRE(made);
+    CHECK(made->parent_path() == "/tmp");
+    CHECK(log.has("/tmp is used"));
+    fs::remove_all(*made);
+    ::setenv("TMPDIR", file.parent_path().c_str(), 1);
+  }
 }
 
 TEST_CASE("The folder of a guardian that was killed is removed in its place, or kept") {

@@ -71,9 +71,10 @@ TEST_CASE("A machine, a job and a server without fault have no problem") {
                                      "--redis", address_of(server), "--workers", "2"});
   CHECK(outcome.exit_code == 0);
   CHECK(outcome.output.find("problem ") == std::string::npos);
-  for (const char* check : {"kernels", "blas", "threads", "memory", "open files", "clock", "cuda",
-                            "solver", "net and data", "snapshot folder", "snapshot room", "host",
-                            "redis version", "redis policy", "redis memory"}) {
+  for (const char* check : {"kernels", "blas", "threads", "memory", "open files",
+                            "temporary files", "clock", "cuda", "solver", "net and data",
+                            "snapshot folder", "snapshot room", "host", "redis version",
+                            "redis policy", "redis memory"}) {
     INFO(check);
     CHECK(outcome.output.find(check) != std::string::npos);
   }

@@ -1,0 +1,18 @@
+#include "base/temporary_place.hpp"
+
+#include <system_error>
+
+namespace speedo {
+
+namespace fs = std::filesystem;
+
+Result<fs::path> temporary_place() {
+  std::error_code code;
+  const fs::path named = fs::temp_directory_path(code);
+  const fs::path whole = code ? named : fs::absolute(named, code);
+  if (!code) return whole.lexically_normal();
+  return Error{ErrorCode::kCannotWrite,
+               "TMPDIR names no folder for temporary files: " + code.message()};
+}
+
+}  // namespace speedo
