@@ -55,6 +55,8 @@ class TraceFile : public Trace {
 
   Result<void> begin(const std::string& process);
   void add(const char* name, Instant start, Instant end);
+  // Nothing more is written, and nobody told.
+  void leave() { is_given_up_ = true; }
 
  private:
   bool is_first();
@@ -169,7 +171,10 @@ Result<std::unique_ptr<Trace>> Trace::start(const std::string& file, const std::
                              std::strerror(errno))};
   }
   auto trace = std::make_unique<TraceFile>(file, fd);
-  SPEEDO_TRY(trace->begin(process));
+  if (auto begun = trace->begin(process); !begun) {
+    trace->leave();
+    return std::move(begun).error();
+  }
   const std::lock_guard lock(current_mutex);
   SPEEDO_ASSERT(current == nullptr);
   current = trace.get();

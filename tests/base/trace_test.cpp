@@ -15,6 +15,7 @@
 #include <speedo/base/thread_name.hpp>
 
 #include "support/catch.hpp"
+#include "support/log_capture.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo {
@@ -103,9 +104,11 @@ TEST_CASE("A folder that is not there, and a disk without room, are refused at t
   REQUIRE_FALSE(nowhere);
   CHECK(nowhere.error().code == ErrorCode::kCannotWrite);
   CHECK(nowhere.error().message.find("/no/such/folder/trace.json") != std::string::npos);
+  const test::LogCapture log;
   const auto full = Trace::start("/dev/full", "test");
   REQUIRE_FALSE(full);
   CHECK(full.error().code == ErrorCode::kCannotWrite);
+  CHECK_FALSE(log.has("training goes on"));
   CHECK_FALSE(is_tracing());
 }
 
