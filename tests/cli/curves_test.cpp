@@ -37,6 +37,17 @@ TEST_CASE("Events are written as they are read: version, steps, times, tags, val
   CHECK((*file)->path().filename().string().starts_with("events.out.tfevents."));
 }
 
+TEST_CASE("A folder for events that cannot be made is refused for the reason that it has") {
+  const TempDir folder;
+  std::filesystem::create_symlink("nowhere", folder / "curves");
+  const auto file = EventFile::create(folder / "curves");
+  REQUIRE_FALSE(file);
+  INFO(file.error().message);
+  CHECK(file.error().code == ErrorCode::kCannotWrite);
+  CHECK(file.error().message.find((folder / "curves").string()) != std::string::npos);
+  CHECK(file.error().message.find("No such file") == std::string::npos);
+}
+
 TEST_CASE("A value of 0 is there, which readers tell from one that is not") {
   const TempDir folder;
   {

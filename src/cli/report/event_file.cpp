@@ -57,19 +57,26 @@ std::uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
+namespace {
+
+Error no_events(const std::filesystem::path& folder, const std::string& why) {
+  return {ErrorCode::kCannotWrite, "events for TensorBoard cannot be written to '" +
+                                       folder.string() + "': " + why};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<EventFile>> EventFile::create(const std::filesystem::path& folder) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
+  if (code) return no_events(folder, code.message());
   // Readers take what sorts last for the newest.
   const std::string name = fmt::format("events.out.tfevents.{:010}.{}.{}",
                                        static_cast<std::int64_t>(seconds_now()), host_name(),
                                        ::getpid());
   const std::filesystem::path path = folder / name;
   std::ofstream stream(path, std::ios::binary | std::ios::app);
-  if (!stream) {
-    return Error{ErrorCode::kCannotWrite, "events for TensorBoard cannot be written to '" +
-                                              folder.string() + "': " + std::strerror(errno)};
-  }
+  if (!stream) return no_events(folder, std::strerror(errno));
   std::unique_ptr<EventFile> file(new EventFile(path, std::move(stream)));
   tensorboard::Event first;
   first.set_wall_time(seconds_now());
