@@ -19,6 +19,7 @@
 #include "base/output_root.hpp"
 #include "base/shown_text.hpp"
 #include "base/write_all.hpp"
+#include "base/write_fault.hpp"
 
 namespace speedo {
 
@@ -49,7 +50,7 @@ bool is_special(const std::filesystem::path& path) {
 Result<void> write_through(const std::filesystem::path& path, std::span<const std::byte> bytes) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() >= 0 && write_all(file.get(), bytes)) return {};
-  return cannot_write(path, std::strerror(errno));
+  return cannot_write(path, write_fault(errno));
 }
 
 // What helps against a folder that takes no new file.
@@ -120,8 +121,8 @@ Result<void> write_file_atomically(const std::filesystem::path& path,
   if (is_special(path) || is_of_proc(target)) return write_through(path, bytes);
   std::error_code code;
   std::optional<Temporary> temporary = Temporary::file_beside(target, code);
-  if (!temporary) return cannot_write(path, code.message());
-  if (!write_all(temporary->descriptor(), bytes)) return cannot_write(path, std::strerror(errno));
+  if (!temporary) return cannot_write(path, write_fault(code.value()));
+  if (!write_all(temporary->descriptor(), bytes)) return cannot_write(path, write_fault(errno));
   return temporary->put_in_place();
 }
 
@@ -135,7 +136,7 @@ Result<void> check_file_writable(const std::filesystem::path& path) {
   std::error_code ignored, code;
   if (std::filesystem::is_directory(target, ignored)) return cannot_write(path, "it is a folder");
   if (Temporary::file_beside(target, code)) return {};
-  return cannot_write(path, code.message());
+  return cannot_write(path, write_fault(code.value()));
 }
 
 Result<void> write_new_file(const std::filesystem::path& path,
@@ -143,10 +144,10 @@ Result<void> write_new_file(const std::filesystem::path& path,
                             std::filesystem::perms mode) {
   std::error_code code;
   std::optional<Temporary> temporary = Temporary::file_beside(path, code, mode);
-  if (!temporary) return cannot_write(path, code.message());
+  if (!temporary) return cannot_write(path, write_fault(code.value()));
   for (const std::string_view part : parts) {
     if (!write_all(temporary->descriptor(), std::as_bytes(std::span(part)))) {
-      return cannot_write(path, std::strerror(errno));
+      return cannot_write(path, write_fault(errno));
     }
   }
   return temporary->put_in_new_place();

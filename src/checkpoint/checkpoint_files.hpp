@@ -34,7 +34,10 @@ class CheckpointFiles {
   virtual Result<void> rename(const std::filesystem::path& from,
                               const std::filesystem::path& to) = 0;
   virtual Result<void> remove(const std::filesystem::path& file) = 0;
-  virtual Result<void> check_writable(const std::string& prefix) = 0;
+  // Whether files with this prefix can be, up to the name that the longest ending makes. Error:
+  // kCannotWrite.
+  virtual Result<void> check_writable(const std::string& prefix,
+                                      const std::string& longest_ending) = 0;
   // Tells other processes, on other machines too, that this one is at work on the file, until the
   // result goes. Where that cannot be told it is null.
   virtual std::shared_ptr<const void> hold(const std::filesystem::path& file) = 0;

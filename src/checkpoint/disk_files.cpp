@@ -56,8 +56,10 @@ class DiskFiles : public CheckpointFiles {
     return Error{ErrorCode::kCannotWrite,
                  "'" + file.string() + "' cannot be removed: " + code.message()};
   }
-  Result<void> check_writable(const std::string& prefix) override {
-    return check_prefix_writable(prefix);
+  Result<void> check_writable(const std::string& prefix,
+                              const std::string& longest_ending) override {
+    SPEEDO_TRY(check_prefix_writable(prefix));
+    return check_file_writable(prefix + longest_ending);
   }
   std::shared_ptr<const void> hold(const std::filesystem::path& file) override {
     Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));

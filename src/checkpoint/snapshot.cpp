@@ -1,13 +1,31 @@
 #include "checkpoint/snapshot.hpp"
 
 #include "base/log.hpp"
+#include "base/write_fault.hpp"
 
 namespace speedo {
 
-SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver, CheckpointFiles& files)
-    : disk_(files), prefix_(solver.snapshot_prefix()), format_(solver.snapshot_format()) {}
+namespace {
 
-Result<void> SnapshotWriter::check_writable() const { return disk_.check_writable(prefix_); }
+// As new_suffix() makes it, of a master, whose term is a time in microseconds.
+constexpr const char* kLongestSuffix = ".new-0123456789abcdef-9999999999999999";
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver, CheckpointFiles& files)
+    : disk_(files),
+      prefix_(solver.snapshot_prefix()),
+      format_(solver.snapshot_format()),
+      last_iteration_(solver.max_iter()) {}
+
+Result<void> SnapshotWriter::check_writable() const {
+  const std::string state = files(last_iteration_).state.substr(prefix_.size());
+  auto checked = disk_.check_writable(prefix_, state + kLongestSuffix);
+  if (checked || waiting_may_help(checked.error())) return checked;
+  return Error{checked.error().code,
+               checked.error().message + "; a snapshot's file has that name until it is complete: "
+                                         "shorten the last part of snapshot_prefix"};
+}
 
 SnapshotWriter::Files SnapshotWriter::files(std::int64_t iteration) const {
   const std::string stem = prefix_ + "_iter_" + std::to_string(iteration);

@@ -20,7 +20,8 @@ class SnapshotWriter {
   explicit SnapshotWriter(const caffe::SolverParameter& solver,
                           CheckpointFiles& files = disk_files());
 
-  // Fails now rather than after hours: the folder must exist and be writable. Error: kCannotWrite.
+  // Fails now rather than after hours: the folder must exist and be writable, and the
+  // names must not be too long for it. Error: kCannotWrite.
   Result<void> check_writable() const;
   struct Files {
     std::string model, state;
@@ -38,6 +39,7 @@ class SnapshotWriter {
   CheckpointFiles& disk_;
   std::string prefix_;
   caffe::SolverParameter::SnapshotFormat format_;
+  std::int64_t last_iteration_;  // of training
   std::string last_model_;
   std::vector<std::string> written_;
 };

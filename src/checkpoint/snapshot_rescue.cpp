@@ -15,6 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::size_t kNameBytesMax = 64;
+
 void remove_folder(const fs::path& folder) {
   std::error_code code;
   fs::remove_all(folder, code);
@@ -31,6 +33,11 @@ Result<fs::path> make_folder() {
 }
 
 }  // namespace
+
+// What is too long in one place may be so in another.
+SnapshotRescue::SnapshotRescue(const fs::path& prefix)
+    : name_(prefix.filename().string().size() > kNameBytesMax ? fs::path("snapshot")
+                                                              : prefix.filename()) {}
 
 Result<void> SnapshotRescue::write(
     const std::function<Result<void>()>& write,

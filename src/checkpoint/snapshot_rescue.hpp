@@ -13,8 +13,8 @@ namespace speedo {
 // to its own place again. Thread safety: one thread at a time.
 class SnapshotRescue {
  public:
-  // `prefix`: of the snapshots' names, which they keep elsewhere.
-  explicit SnapshotRescue(const std::filesystem::path& prefix) : name_(prefix.filename()) {}
+  // `prefix`: of the snapshots' names, which they keep elsewhere, unless they are long.
+  explicit SnapshotRescue(const std::filesystem::path& prefix);
 
   // What `write` gives. If that is kCannotWrite, the snapshot is written with the prefix that
   // `write_to` gets, and the message says where it is, or why it could not be.

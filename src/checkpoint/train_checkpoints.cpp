@@ -9,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
+#include "base/write_fault.hpp"
 #include "checkpoint/training_file.hpp"
 
 namespace speedo {
@@ -74,7 +75,7 @@ Result<void> TrainCheckpoints::write(std::int64_t iteration, const caffe::NetPar
       failure_ = std::move(written).error();
       return {};
     }
-    if (stopping) return written;
+    if (stopping || !waiting_may_help(written.error())) return written;
     SPEEDO_WARN(
         "The last snapshot cannot be written: {}; trying again in {} s, until there is "
         "room or a signal asks to stop",

@@ -59,7 +59,7 @@ class ProcessFiles : public CheckpointFiles {
   Result<void> write(const std::filesystem::path& file, std::span<const std::byte> bytes) override;
   Result<void> rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
   Result<void> remove(const std::filesystem::path& file) override;
-  Result<void> check_writable(const std::string&) override { return {}; }
+  Result<void> check_writable(const std::string&, const std::string&) override { return {}; }
   void sweep(const std::string&) override {}  // a write that was broken off leaves nothing
   Result<caffe::NetParameter> read_model(const std::filesystem::path& file) override;
   Result<caffe::SolverState> read_state(const std::filesystem::path& file) override;

@@ -27,8 +27,9 @@ class PassedOnFiles : public CheckpointFiles {
   }
   Result<void> rename(const Path& from, const Path& to) override { return disk_.rename(from, to); }
   Result<void> remove(const Path& file) override { return disk_.remove(file); }
-  Result<void> check_writable(const std::string& prefix) override {
-    return disk_.check_writable(prefix);
+  Result<void> check_writable(const std::string& prefix,
+                              const std::string& longest_ending) override {
+    return disk_.check_writable(prefix, longest_ending);
   }
   std::shared_ptr<const void> hold(const Path& file) override { return disk_.hold(file); }
   bool may_be_held(const Path& file) override { return disk_.may_be_held(file); }

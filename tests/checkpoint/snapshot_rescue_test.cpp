@@ -7,7 +7,9 @@
 
 #include "base/output_root.hpp"
 #include "checkpoint/checkpoint_writer.hpp"
+#include "checkpoint/train_checkpoints.hpp"
 #include "support/catch.hpp"
+#include "support/file_size_limit.hpp"
 #include "support/temp_dir.hpp"
 
 namespace speedo {
@@ -79,6 +81,66 @@ TEST_CASE("The newest rescued snapshot is kept, until one has room again") {
   CHECK(scratch.rescued() == std::set<std::string>{"net_2"});
   CHECK(rescue.write([] { return Result<void>(); }, number(3)));
   CHECK(fs::is_empty(scratch.folder.path()));
+}
+
+TEST_CASE("A snapshot whose name is too long is rescued by another one") {
+  const Scratch scratch;
+  SnapshotRescue rescue("/full/" + std::string(200, 'x'));
+  CHECK_FALSE(rescue.write(full, number(1)));
+  CHECK(scratch.rescued() == std::set<std::string>{"snapshot_1"});
+}
+
+TEST_CASE("A prefix that is too long for what its snapshots are called is refused at the start") {
+  TempDir folder;
+  const auto format = GENERATE(caffe::SolverParameter::BINARYPROTO, caffe::SolverParameter::HDF5);
+  caffe::SolverParameter solver;
+  solver.set_max_iter(1000);
+  solver.set_snapshot_format(format);
+  caffe::NetParameter net;
+  net.add_layer()->set_name("ip");
+  net.mutable_layer(0)->add_blobs()->add_data(1.0F);
+  int refused = 0, written = 0;
+  for (std::size_t letters = 100; letters < 255; letters += 5) {
+    solver.set_snapshot_prefix((folder / std::string(letters, 'x')).string());
+    CheckpointWriter writer(solver, "job", {});
+    const auto checked = writer.check_writable();
+    CHECK(fs::is_empty(folder.path()));
+    if (!checked) {
+      ++refused;
+      CHECK(checked.error().code == ErrorCode::kCannotWrite);
+      CHECK(checked.error().message.find("snapshot_prefix") != std::string::npos);
+      continue;
+    }
+    ++written;
+    INFO(letters);
+    caffe::SolverState state;
+    const std::string session;
+    REQUIRE(writer.begin({1, ~std::uint64_t{0}}));
+    REQUIRE(writer.write({1000, net, state, session, Digest{1, 2}}));
+    for (const auto& entry : fs::directory_iterator(folder.path())) fs::remove(entry.path());
+  }
+  CHECK(refused > 5);
+  CHECK(written > 5);
+}
+
+TEST_CASE("A last snapshot that no file can hold is an error, and not waited for") {
+  const Scratch scratch;
+  TempDir folder;
+  caffe::SolverParameter solver;
+  solver.set_max_iter(1);
+  solver.set_snapshot_prefix((folder / "net").string());
+  TrainCheckpoints checkpoints(solver, {}, [] { return false; });
+  checkpoints.set_owner({"job", Digest{1, 2}});
+  REQUIRE(checkpoints.begin({1, 2}, 0));
+  caffe::NetParameter net;
+  net.add_layer()->set_name("ip");
+  for (int i = 0; i < 10000; ++i) net.mutable_layer(0)->add_blobs()->add_data(1.0F);
+  caffe::SolverState state;
+  const test::FileSizeLimit limit(1000);
+  const auto written = checkpoints.write(1, net, state);
+  REQUIRE_FALSE(written);
+  CHECK(written.error().code == ErrorCode::kCannotWrite);
+  CHECK(written.error().message.find("ulimit -f") != std::string::npos);
 }
 
 TEST_CASE("Only what cannot be written is rescued") {

@@ -1,7 +1,9 @@
 #include "train/session/ending.hpp"
 
+#include <cerrno>
 #include <chrono>
 
+#include "base/write_fault.hpp"
 #include "support/catch.hpp"
 #include "train/session_parts.hpp"
 
@@ -86,6 +88,18 @@ TEST_CASE("a full disk is waited for until there is room, or somebody asks again
   CHECK(end.advance().empty());
   CHECK(end.complete());
   CHECK(end.ending.plan().error->code == ErrorCode::kCannotWrite);
+}
+
+TEST_CASE("a snapshot that waiting does not help is an error at once") {
+  for (const int reason : {EFBIG, ENAMETOOLONG}) {
+    End end(plan_with(false, true));
+    CHECK(end.advance() == "snapshot 8");
+    end.jobs.snapshot_failed();
+    end.ending.last_snapshot_failed({ErrorCode::kCannotWrite, write_fault(reason)}, 8, {}, end.out);
+    CHECK(end.advance().empty());
+    CHECK(end.complete());
+    CHECK(end.ending.plan().error->code == ErrorCode::kCannotWrite);
+  }
 }
 
 TEST_CASE("the first error stays; one that was stopped blames no store that is away") {

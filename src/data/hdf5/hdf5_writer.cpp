@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include <speedo/base/folder.hpp>
 
 #include "base/output_root.hpp"
+#include "base/write_fault.hpp"
 #include "data/hdf5/hdf5_handle.hpp"
 #include "data/hdf5/hdf5_output.hpp"
 
@@ -88,8 +88,8 @@ bool Hdf5Writer::close() {
 }
 
 Error Hdf5Writer::fault(const std::string& object) const {
-  const char* const reason =
-      output_->failure != 0 ? std::strerror(output_->failure) : "is the disk full?";
+  const std::string reason =
+      output_->failure != 0 ? write_fault(output_->failure) : "is the disk full?";
   return Error{ErrorCode::kCannotWrite, fmt::format("HDF5 file '{}': '{}' cannot be written ({})",
                                                     path_.string(), object, reason)};
 }

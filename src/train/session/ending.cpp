@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/write_fault.hpp"
+
 namespace speedo {
 
 bool another_follows(const std::optional<Error>& end) {
@@ -40,7 +42,8 @@ void Ending::last_test_failed(const Error& error, SessionCommands& out) {
 
 void Ending::last_snapshot_failed(const Error& error, std::uint64_t iteration, Instant now,
                                   SessionCommands& out) {
-  if (error.code == ErrorCode::kCannotWrite && !plan_.stopped) {
+  const bool may_be_written = error.code == ErrorCode::kCannotWrite && waiting_may_help(error);
+  if (may_be_written && !plan_.stopped) {
     out.note(true,
              "the last snapshot cannot be written: {}; trying again in {} s, until there is room "
              "or this master is told to stop",

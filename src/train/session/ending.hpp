@@ -14,7 +14,8 @@ namespace speedo {
 
 // The end of training, from its reason to Finish: the last test and then the last snapshot, both of
 // the last iteration. A snapshot that cannot be written is tried again, until there is room or
-// somebody tells this master to stop: all that was trained is in memory.
+// somebody tells this master to stop: all that was trained is in memory. Where waiting cannot help
+// (base/write_fault.hpp) it is an error.
 //
 // Invariant: the first error stays.
 // Thread safety: one thread. Times come from the caller.
