@@ -40,7 +40,7 @@ Result<FileCache> FileCache::open(const fs::path& folder, std::uint64_t bytes_ma
   if (code) return no_cache(folder, code.message());
   if (made) fs::permissions(folder, fs::perms::owner_all, code);
   if (code) return no_cache(folder, code.message());
-  if (auto writable = check_prefix_writable((folder / "probe").string()); !writable) {
+  if (auto writable = check_file_writable(folder / "probe"); !writable) {
     return no_cache(folder, writable.error().message);
   }
   return FileCache(folder, bytes_max);

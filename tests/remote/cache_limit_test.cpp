@@ -383,5 +383,14 @@ TEST_CASE("Processes that fetch at once keep what they use, and the limit") {
   CHECK(fs::is_empty(cache.folder() / "uses"));
 }
 
+TEST_CASE("A cache in a folder that takes no file is refused as one, and as nothing else") {
+  const auto cache = FileCache::open("/sys", 0);
+  REQUIRE_FALSE(cache);
+  INFO(cache.error().message);
+  CHECK(cache.error().code == ErrorCode::kCannotWrite);
+  CHECK(cache.error().message.find("--data-cache") != std::string::npos);
+  CHECK(cache.error().message.find("snapshot") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace speedo
