@@ -1,6 +1,7 @@
 // A file of a web server. HEAD tells its size; where that is not allowed, as for presigned URIs,
 // or tells none, the first byte is asked for, whose Content-Range tells it.
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -108,6 +109,22 @@ std::string reason_in(const std::string& body) {
   return ", " + code;
 }
 
+// No encoding is asked for. A file that is compressed itself some servers call an encoded one.
+Result<void> check_encoding(const RemoteUri& uri, const RemoteAnswer& answer) {
+  const std::string encoding = answer.header("content-encoding");
+  const bool is_gzip = encoding == "gzip" || encoding == "x-gzip";
+  if (is_gzip && (uri.path.ends_with(".gz") || uri.path.ends_with(".tgz"))) return {};
+  const auto names = [&](const char* each) { return encoding.find(each) != std::string::npos; };
+  if (std::ranges::none_of(std::initializer_list<const char*>{"gzip", "br", "deflate", "zstd"},
+                           names)) {
+    return {};
+  }
+  return Error{ErrorCode::kData,
+               fmt::format("'{}': the server sends the file compressed (Content-Encoding: {}), "
+                           "which was not asked for: serve it as it is",
+                           uri.shown(), encoding)};
+}
+
 }  // namespace
 
 std::unique_ptr<Origin> make_http_origin(const RemoteUri& uri) {
@@ -154,6 +171,7 @@ std::string version_of(const RemoteAnswer& answer) {
 
 Result<void> check_range(const RemoteUri& uri, const RemoteAnswer& answer, ByteSpan span,
                          const FileFacts& facts) {
+  SPEEDO_TRY(check_encoding(uri, answer));
   if (!facts.version.empty() && version_of(answer) != facts.version) {
     return Error{ErrorCode::kMismatch,
                  fmt::format("'{}': the file has changed meanwhile", uri.shown())};

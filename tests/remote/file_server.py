@@ -27,7 +27,8 @@ import urllib.parse
 KEY_ID, SECRET, TOKEN = 'KEYOFTESTS', 'a secret/of+tests', 'a token/of+tests='
 FAULTS = {'noranges', 'cut', 'short', 'long', 'other', 'othermd5', 'range', 'total', 'stall', 'busy',
           'status', 'redirect', 'loop', 'changes', 'nolength', 'headers', 'garbage', 'huge', 'basic',
-          'nohead', 'drip', 'toomuch', 'cutwhole', 'replaced', 'tags', 'zero'}
+          'nohead', 'drip', 'toomuch', 'cutwhole', 'replaced', 'tags', 'zero',
+          'encoded'}
 
 lock = threading.Lock()
 struck, requests, seen = collections.Counter(), collections.Counter(), collections.Counter()
@@ -335,6 +336,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         head = {'none': None, 'strong': tag, 'weak': 'W/' + tag}[argument]
         get = 'W/' + tag if argument == 'strong' else tag
         return self.answer_file(path, ETag=head if self.command == 'HEAD' else get)
+
+    def do_encoded(self, argument, path):
+        """Nothing is: the header alone is what tells."""
+        strike('encoded')
+        self.answer_file(path, Content_Encoding=argument)
 
     def do_zero(self, _, path):
         if self.command == 'HEAD':

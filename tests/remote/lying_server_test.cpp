@@ -118,6 +118,8 @@ TEST_CASE("A promise that is never kept ends in an error that names it") {
       {"loop=0", ErrorCode::kRefused, "redirects"},
       {"changes", ErrorCode::kUnavailable, "changed"},
       {"nolength", ErrorCode::kData, "how many bytes"},
+      {"encoded=gzip", ErrorCode::kData, "Content-Encoding: gzip"},
+      {"encoded=br", ErrorCode::kData, "not asked for"},
       {"headers", ErrorCode::kCorrupt, "without end"},
       {"garbage", ErrorCode::kCorrupt, "HTTP"},
       {"huge=4611686018427387904", ErrorCode::kFull, "--data-cache"},
@@ -139,6 +141,15 @@ TEST_CASE("A promise that is never kept ends in an error that names it") {
     CHECK(server.struck(fault.substr(0, fault.find('='))) > 0);
     CHECK(!holds_whole_file(cache.folder()));
   }
+}
+
+TEST_CASE("A file that is compressed comes whatever the server calls that") {
+  const RemoteServer server;
+  server.put("file.gz", random_bytes(kBytes));
+  RemoteCache cache;
+  check_comes(cache, server.uri("encoded=x-gzip/file.gz"), random_bytes(kBytes));
+  server.put("file", random_bytes(kBytes));
+  check_comes(cache, server.uri("encoded=aws-chunked/file"), random_bytes(kBytes));
 }
 
 TEST_CASE("What a server sends behind the end of its answer is not taken for the next one") {
