@@ -9,6 +9,7 @@
 #include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 
+#include "base/from_uri.hpp"
 #include "base/log.hpp"
 #include "cli/net_inputs.hpp"
 #include "core/prototxt.hpp"
@@ -100,9 +101,10 @@ Result<caffe::NetParameter> read_weights(const std::string& files) {
                                           "its weights by itself"};
     }
     SPEEDO_ASSIGN(const std::filesystem::path file, find_file(name, {}));
-    SPEEDO_ASSIGN(caffe::NetParameter net, read_model(file));
-    for (caffe::LayerParameter& layer : *net.mutable_layer()) *all.add_layer() = std::move(layer);
-    if (all.name().empty()) all.set_name(net.name());
+    auto net = read_model(file);
+    if (!net) return from_uri(std::move(net).error(), name);
+    for (caffe::LayerParameter& layer : *net->mutable_layer()) *all.add_layer() = std::move(layer);
+    if (all.name().empty()) all.set_name(net->name());
   }
   return all;
 }

@@ -10,6 +10,7 @@
 #include <speedo/base/folder.hpp>
 #include <speedo/base/remote_files.hpp>
 
+#include "base/from_uri.hpp"
 #include "base/input_roots.hpp"
 #include "data/datum/datum_source.hpp"
 #include "data/image/image_files.hpp"
@@ -184,7 +185,11 @@ std::optional<SourceKind> source_kind_named(const std::string& backend) {
 Result<std::unique_ptr<DataSource>> open_source(const std::string& name,
                                                 const SourceOptions& options) {
   const std::string resolved = resolve_name(name, options.base);
-  if (is_uri(resolved)) return open_remote(resolved, options);
+  if (is_uri(resolved)) {
+    auto source = open_remote(resolved, options);
+    if (!source) return from_uri(std::move(source).error(), resolved);
+    return source;
+  }
   const path where = resolved;
   SPEEDO_TRY(check_input(where));
   std::error_code code;

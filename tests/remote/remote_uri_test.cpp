@@ -2,6 +2,7 @@
 
 #include <speedo/base/remote_files.hpp>
 
+#include "base/from_uri.hpp"
 #include "remote/byte_parts.hpp"
 #include "remote/retries.hpp"
 #include "support/catch.hpp"
@@ -84,6 +85,15 @@ TEST_CASE("What is shown of a name has no query of a URI, and nobody who asks", 
   CHECK(shown_name("hdfs://ann:geheim@h/k?1") == "hdfs://h/k?1");
   CHECK(shown_name("http://h/a?s=1,hidden,http://h/b?hidden") == "http://h/a,http://h/b");
   CHECK(shown_name("a,http://h/b?hidden") == "a,http://h/b");
+}
+
+TEST_CASE("An error of a copy names the URI that it came from, once and without its query") {
+  const auto said = [](const std::string& message, const std::string& name) {
+    return from_uri({ErrorCode::kData, message}, name).message;
+  };
+  CHECK(said("/c/f: damaged", "http://h/f?hidden") == "/c/f: damaged (it came from 'http://h/f')");
+  CHECK(said("'http://h/f': refused", "http://h/f?hidden") == "'http://h/f': refused");
+  CHECK(said("/c/f: damaged", "/c/f") == "/c/f: damaged");
 }
 
 TEST_CASE("What names no URI is a path, and a path beside a URI is one") {
