@@ -109,7 +109,8 @@ TEST_CASE("nobody waits for one that takes nothing, and what is left out is coun
   const auto kept = static_cast<int>(std::count(read.begin(), read.begin() + begin, '\n'));
   CHECK((read.substr(0, begin) == lines_to(kept)));
   CHECK(read.substr(begin) ==
-        "(" + std::to_string(count - kept) + " lines are left out here: nobody took them)\nafter\n");
+        "(" + std::to_string(count - kept) +
+            " lines are left out here: nobody took them)\nafter\n");
 }
 
 TEST_CASE("a reader that is gone costs lines, and no time") {

@@ -91,7 +91,7 @@ TEST_CASE("below the fewest workers no run is done again until there are enough"
   CHECK(round.master.join(8, 3) == "train 6 run 3 it 0 v 0 data 1/4");
 }
 
-TEST_CASE("a round of an exact number that has lost a run and its worker is merged, and it is said") {
+TEST_CASE("a round of an exact number that has lost a run and its worker is merged, as is said") {
   MasterConfig config = config_for(3, 100);
   config.stages.front().strategy.exact_workers = 3;
   Round round(config);

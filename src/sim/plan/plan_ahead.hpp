@@ -15,9 +15,9 @@
 
 namespace speedo::sim {
 
-// Plans with the numbers 0, 1, ... for one who takes them in that order and may stop at any: several
-// threads work on those that it may take next, so that the order and what is taken do not depend on
-// them. Thread safety: one thread takes.
+// Plans with the numbers 0, 1, ... for one who takes them in that order and may stop at any.
+// Several threads work on those that it may take next; what it takes does not depend on them.
+// Thread safety: one thread takes.
 class PlanAhead {
  public:
   // Called by several threads at once. Ends early with any error once a stop is requested.

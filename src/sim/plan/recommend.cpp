@@ -36,7 +36,8 @@ class Search {
     std::vector<Choice> best;
     PlanAhead plans(candidates.size(), options_.threads,
                     [&](std::size_t number, const std::stop_token& stop) {
-                      return plan_candidate(cluster_, *candidates[number].candidate, options_, stop);
+                      return plan_candidate(cluster_, *candidates[number].candidate, options_,
+                                            stop);
                     });
     for (const Bounded& each : candidates) {
       const bool is_full = best.size() >= listed;

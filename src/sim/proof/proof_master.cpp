@@ -125,7 +125,9 @@ TrainerParts ProofMaster::parts() {
   parts.watch_merger = [this](std::unique_ptr<Merger> merger) -> std::unique_ptr<Merger> {
     Answer<Merger::Copy> start(platform_);
     merger->copy([&](Result<Merger::Copy> copy) { start.set(std::move(*copy)); });
-    setting_.on_start(*this, start.wait());
+    const Merger::Copy copy = start.wait();
+    weights_ = copy.weights;
+    setting_.on_start(*this, copy);
     if (setting_.scenario.has_weights_in_parts()) {
       return std::make_unique<WatchedParts>(std::move(merger), watch_parts());
     }

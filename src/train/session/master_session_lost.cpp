@@ -82,8 +82,9 @@ void MasterSession::Impl::note_short_round() {
   const std::uint64_t exact = schedule().strategy.exact_workers;
   if (exact == 0 || !open()) return;
   out_.note(true,
-            "the round of iteration {} is merged with fewer than its {} runs, as a contribution and "
-            "its worker are both lost: from here on the weights are not those of an undisturbed job",
+            "the round of iteration {} is merged with fewer than its {} runs, as a contribution "
+            "and its worker are both lost: from here on the weights are not those of an "
+            "undisturbed job",
             iteration(), exact);
 }
 
