@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
 #include <fcntl.h>
@@ -146,8 +147,8 @@ void PatientOutput::follow() {
 }
 
 PatientOutput& standard_error() {
-  static auto& output = *new PatientOutput(STDERR_FILENO);
-  return output;
+  static PatientOutput* const output = std::make_unique<PatientOutput>(STDERR_FILENO).release();
+  return *output;
 }
 
 }  // namespace speedo
