@@ -36,7 +36,9 @@ void StoreChecker::restarted(bool has_weights) {
   granted_ = 0;
   const Seen before = last_;
   last_ = has_weights ? read(weights_manifest_).value_or(Seen{}) : Seen{};
-  is_known_ = is_known_ || last_.term != before.term || last_.version != before.version;
+  const bool is_another = last_.term != before.term || last_.version != before.version;
+  is_known_ = is_known_ || is_another;
+  was_whole_ = was_whole_ || is_another;
   const std::optional<Seen> checkpoint = read(checkpoint_manifest_);
   went_back_to_ = checkpoint ? std::optional(checkpoint->iteration) : std::nullopt;
 }
@@ -56,10 +58,17 @@ std::optional<StoreChecker::Seen> StoreChecker::read(const std::string& manifest
   return Seen{manifest->info.term, manifest->info.version, session.iteration()};
 }
 
+bool StoreChecker::are_readable() {
+  const KvPtr manifest = get_whole(weights_manifest_);
+  map_.submit(manifest);
+  return !manifest->error && records_.is_whole(weights_manifest_);
+}
+
 void StoreChecker::done(const KvOperation& operation) {
   if (operation.kind != KvOperation::Kind::kSet || !took_effect(operation)) return;
   if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) {
-    is_known_ = is_known_ || records_.is_whole(weights_manifest_);
+    was_whole_ = was_whole_ || are_readable();
+    is_known_ = is_known_ || was_whole_;
     return;
   }
   const std::optional<Seen> now = read(operation.key);
@@ -100,9 +109,12 @@ bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) cons
 }
 
 void StoreChecker::judge(const Seen& now) {
-  const bool was_known = std::exchange(is_known_, records_.is_whole(weights_manifest_));
+  const bool is_whole = records_.is_whole(weights_manifest_);
+  const bool was_known = std::exchange(is_known_, is_whole);
+  const bool was_whole = std::exchange(was_whole_, is_whole);
   if (now.term == last_.term && now.version == last_.version) {
     is_known_ = is_known_ || was_known;
+    was_whole_ = was_whole_ || was_whole;
     return;
   }
   if (now.term < std::max(granted_, last_.term)) {
@@ -125,7 +137,9 @@ void StoreChecker::judge(const Seen& now) {
   } else if (now.term != last_.term && !forgot) {
     const std::uint64_t reached =
         std::min(last_.iteration, went_back_to_.value_or(last_.iteration));
-    if (!keeps_up(now.iteration, reached)) {
+    // Chunks were lost before their manifest came: nobody could read the newest.
+    const bool is_lost = !was_whole && records_.may_have_lost_data();
+    if (!is_lost && !keeps_up(now.iteration, reached)) {
       violations_.report(Check::kStart,
                          fmt::format("iterations go back from {} to {}, the publish interval is {}",
                                      reached, now.iteration, publish_interval_));
