@@ -480,7 +480,7 @@ void ProofCluster::check_end() {
   lineage_.check_complete(master.term(), state.data_fresh(), open);
   const std::vector<float>& weights = master.end_state().weights;
   const double start = problem_.distance(problem_.start());
-  if (!(problem_.distance(weights) <= start)) {
+  if (master.end_state().is_settled && !(problem_.distance(weights) <= start)) {
     violations_.report(Check::kWeights,
                        fmt::format("training leads away from the answer: from {:.3f} to {:.3f}",
                                    start, problem_.distance(weights)));

@@ -268,7 +268,12 @@ std::optional<Error> ProofMaster::lead(MasterRun& run) {
   node_.on_finish = [&] { finished.set(node_.failure()); };
   node_.process().soon([this, &run] { node_.begin(run.session(), run.job()); });
   const std::optional<Error> error = finished.wait();
-  end_state_ = {run.session().progress().iteration, run.session().save(), weights_};
+  const MasterProgress& at = run.session().progress();
+  const bool in_rounds =
+      find_strategy(config_.stages[at.stage].strategy.name)->rounds || at.stage_start == 0;
+  const bool is_settled =
+      in_rounds || at.iteration - at.stage_start >= 2 * setting_.scenario.workers;
+  end_state_ = {at.iteration, run.session().save(), weights_, is_settled};
   platform_.sleep(kFarewellTimeout);
   run.end(error, false);
   return error;

@@ -101,6 +101,9 @@ class ProofMaster {
     std::uint64_t iteration = 0;
     std::string state;
     std::vector<float> weights;
+    // Not in the midst of a later stage's first contributions without rounds: all of them are made
+    // from the same weights, and come, with histories of the stage before, to too long a step.
+    bool is_settled = true;
   };
   const Ended& end_state() const { return end_state_; }
 
