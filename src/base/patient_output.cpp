@@ -31,6 +31,7 @@ int open_anew(int descriptor) {
   return ::open(name.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
+// Of -1 none: it waits.
 bool takes_bytes(int file, int wait_ms) {
   pollfd each{.fd = file, .events = POLLOUT, .revents = 0};
   return ::poll(&each, 1, wait_ms) == 1;
@@ -45,41 +46,49 @@ PatientOutput::~PatientOutput() {
 void PatientOutput::never_wait_on_this_thread() { waits_here = false; }
 
 void PatientOutput::write(std::string_view line) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
+  if (kept_.size() + line.size() > kKeptMax) take(lock);
   append(line);
-  take();
-  if (waits_here) wait_until(appended_, lock);
+  take(lock);
+  if (waits_here) wait_until(appended_, kForEver, lock);
 }
 
 void PatientOutput::show_live_line(std::string text) {
-  const std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   live_line_ = std::move(text);
-  take();
+  take(lock);
   if (!kept_.empty()) return;
   draw_live_line();
-  take();
+  take(lock);
 }
 
-bool PatientOutput::flush() {
-  std::unique_lock lock(mutex_);
-  take();
-  return wait_until(appended_, lock);
+bool PatientOutput::flush_within(std::chrono::milliseconds limit) {
+  Lock lock(mutex_);
+  take(lock);
+  if (left_out_ > 0 && kept_.size() < kKeptMax) note_left_out();
+  take(lock);
+  return wait_until(appended_, limit, lock);
 }
 
 void PatientOutput::append(std::string_view line) {
-  if (kept_.size() + line.size() > kKeptMax) {
+  if (!kept_.empty() && kept_.size() + line.size() > kKeptMax) {
     left_out_ += static_cast<std::uint64_t>(std::ranges::count(line, '\n'));
     return;
   }
+  if (left_out_ > 0) note_left_out();
   const std::size_t before = kept_.size();
   if (std::exchange(is_drawn_, false)) kept_ += kEraseLine;
-  if (left_out_ > 0) {
-    kept_ += fmt::format("({} lines are left out here: nobody took them)\n",
-                         std::exchange(left_out_, 0));
-  }
   kept_ += line;
   appended_ += kept_.size() - before;
   if (!live_line_.empty()) draw_live_line();
+}
+
+void PatientOutput::note_left_out() {
+  const std::size_t before = kept_.size();
+  if (std::exchange(is_drawn_, false)) kept_ += kEraseLine;
+  kept_ += fmt::format("({} lines are left out here: nobody took them)\n",
+                       std::exchange(left_out_, 0));
+  appended_ += kept_.size() - before;
 }
 
 void PatientOutput::draw_live_line() {
@@ -91,39 +100,39 @@ void PatientOutput::draw_live_line() {
 }
 
 // Whether all was taken of what had been appended by then.
-bool PatientOutput::wait_until(std::uint64_t end, std::unique_lock<std::mutex>& lock) {
-  auto since = std::chrono::steady_clock::now();
+bool PatientOutput::wait_until(std::uint64_t end, std::chrono::milliseconds limit, Lock& lock) {
+  const auto start = std::chrono::steady_clock::now();
+  auto since = start;
   while (taken_ < end && !is_stuck_) {
     const std::uint64_t before = taken_;
-    const int file = file_;
+    const int file = is_writing_ ? -1 : file_;
     lock.unlock();
     takes_bytes(file, kLookMs);
     lock.lock();
-    take();
+    take(lock);
     const auto now = std::chrono::steady_clock::now();
     if (taken_ != before) {
       since = now;
-    } else if (now - since >= kPatience) {
+    } else if (now - since >= patience_) {
       is_stuck_ = true;
     }
+    if (now - start >= limit) break;
   }
   return taken_ >= end;
 }
 
-void PatientOutput::take() {
+void PatientOutput::take(Lock& lock) {
   follow();
-  while (!kept_.empty() && take_some()) is_stuck_ = false;
+  while (!kept_.empty() && take_some(lock)) is_stuck_ = false;
 }
 
 // False: it takes no more at the moment.
-bool PatientOutput::take_some() {
+bool PatientOutput::take_some(Lock& lock) {
+  if (may_block_ && (is_writing_ || !waits_here || !takes_bytes(file_, 0))) return false;
   std::size_t size = std::min(kept_.size(), kAtOnce);
   const std::size_t line_end = std::string_view(kept_).substr(0, size).rfind('\n');
   if (kept_.size() > size && line_end != std::string_view::npos) size = line_end + 1;
-  if (file_ == descriptor_ && !takes_bytes(file_, 0)) return false;
-  const ssize_t written = is_socket_
-                              ? ::send(file_, kept_.data(), size, MSG_DONTWAIT | MSG_NOSIGNAL)
-                              : ::write(file_, kept_.data(), size);
+  const ssize_t written = write_some(kept_.substr(0, size), lock);
   if (written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (written < 0 && errno == EINTR) return true;
   const std::size_t gone = written > 0 ? static_cast<std::size_t>(written) : kept_.size();
@@ -132,8 +141,26 @@ bool PatientOutput::take_some() {
   return true;
 }
 
+// Nobody waits for a lock whose owner waits for a reader.
+ssize_t PatientOutput::write_some(std::string_view bytes, Lock& lock) {
+  if (is_socket_) {
+    return ::send(file_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+  if (!may_block_) return ::write(file_, bytes.data(), bytes.size());
+  const int file = file_;
+  is_writing_ = true;
+  lock.unlock();
+  const ssize_t written = ::write(file, bytes.data(), bytes.size());
+  const int error = errno;
+  lock.lock();
+  is_writing_ = false;
+  errno = error;
+  return written;
+}
+
 // Finds out which file the descriptor is, if it became another one.
 void PatientOutput::follow() {
+  if (is_writing_) return;
   struct stat found {};
   const bool is_open = ::fstat(descriptor_, &found) == 0;
   if (file_ >= 0 && is_open && found.st_dev == device_ && found.st_ino == inode_) return;
@@ -142,8 +169,11 @@ void PatientOutput::follow() {
   device_ = found.st_dev;
   inode_ = found.st_ino;
   is_socket_ = is_open && S_ISSOCK(found.st_mode);
+  may_block_ = false;
   if (!is_open || (!S_ISFIFO(found.st_mode) && !S_ISCHR(found.st_mode))) return;
-  if (const int anew = open_anew(descriptor_); anew >= 0) file_ = anew;
+  const int anew = open_anew(descriptor_);
+  may_block_ = anew < 0;
+  if (anew >= 0) file_ = anew;
 }
 
 PatientOutput& standard_error() {

@@ -12,7 +12,8 @@ Result<fs::path> temporary_place() {
   const fs::path whole = code ? named : fs::absolute(named, code);
   if (!code) return whole.lexically_normal();
   return Error{ErrorCode::kCannotWrite,
-               "TMPDIR names no folder for temporary files: " + code.message()};
+               "what TMPDIR (or TMP, TEMP, TEMPDIR) names is no folder for temporary files: " +
+                   code.message()};
 }
 
 }  // namespace speedo

@@ -8,6 +8,7 @@
 
 #include <speedo/base/limits.hpp>
 
+#include "base/patient_output.hpp"
 #include "cli/exit_code.hpp"
 #include "cli/signals.hpp"
 
@@ -29,7 +30,10 @@ void GracePeriod::watch() {
   const Error error{ErrorCode::kTimeout,
                     fmt::format("did not end within {} s (--grace-period) after {}; ends now",
                                 period_.count(), *stop_requested())};
-  ::_exit(report_failure(program_.c_str(), error));
+  PatientOutput::never_wait_on_this_thread();
+  const int code = report_failure(program_.c_str(), error);
+  standard_error().flush_within(PatientOutput::kPatience);
+  ::_exit(code);
 }
 
 }  // namespace speedo

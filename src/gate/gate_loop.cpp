@@ -302,7 +302,7 @@ Result<std::shared_ptr<const GateCredentials>> Gate::Loop::load_again(
 }
 
 void Gate::Loop::read_files_again() {
-  const std::lock_guard reading(reading_);
+  std::unique_lock reading(reading_);
   FileStamps stamps(options_.files);
   if (stamps == stamps_) return;
   auto loaded = load_again(stamps);
@@ -310,15 +310,19 @@ void Gate::Loop::read_files_again() {
     // Tried again: what was in the way may go while the files stay as they are.
     if (refused_ == stamps) return;
     refused_ = std::move(stamps);
+    reading.unlock();
     SPEEDO_ERROR("Gate: the credentials have changed and cannot be used, so the old ones stay: {}",
                  loaded.error().message);
     return;
   }
   stamps_ = std::move(stamps);
   refused_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    credentials_ = std::move(loaded).value();
+  }
+  reading.unlock();
   SPEEDO_INFO("Gate: the credentials have changed and were read again");
-  const std::lock_guard lock(mutex_);
-  credentials_ = std::move(loaded).value();
 }
 
 }  // namespace speedo

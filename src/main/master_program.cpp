@@ -173,11 +173,11 @@ struct Training {
 };
 
 void add_progress(const MasterProgress& progress, Curves& curves) {
-  if (progress.merges == 0) return;
+  if (!progress.last_loss) return;
   const auto contributions =
       static_cast<double>(std::max<std::uint64_t>(1, progress.contributions));
   curves.add(progress.iteration,
-             {{"loss", progress.last_loss},
+             {{"loss", *progress.last_loss},
               {"workers", static_cast<float>(progress.workers_alive)},
               {"staleness", static_cast<float>(progress.staleness_sum / contributions)}});
 }

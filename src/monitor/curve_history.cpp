@@ -15,7 +15,7 @@ void CurveHistory::add(const JobStatus& status) {
   Point point{};
   point.seconds = static_cast<double>(status.uptime_ms) / 1e3;
   point.iteration = progress.iteration;
-  if (progress.merges > 0) point.loss = progress.last_loss;
+  if (progress.last_loss) point.loss = *progress.last_loss;
   if (progress.accuracy) point.accuracy = *progress.accuracy;
   point.images_per_second = status.images_per_second;
   point.workers = progress.workers_alive;

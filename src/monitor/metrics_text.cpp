@@ -100,9 +100,8 @@ void add_progress(Families& all, const JobStatus& job) {
   add_counter(all, "speedo_messages_ignored_total",
               "Messages of workers that were not acted on: late, repeated, or of a stranger.",
               progress.ignored);
-  const bool merged = progress.merges > 0;
   add_gauge_if(all, "speedo_loss", "Mean training loss of the last merge.",
-               merged ? std::optional(progress.last_loss) : std::nullopt);
+               progress.last_loss);
   add_gauge_if(all, "speedo_test_accuracy", "Accuracy of the last test.", progress.accuracy);
   add_gauge_if(all, "speedo_test_loss", "Loss of the last test.", progress.test_loss);
   add_gauge(all, "speedo_training",

@@ -61,7 +61,6 @@ const char* state_of(const JobStatus& status) {
 
 std::string status_json(const JobStatus& status) {
   const MasterProgress& progress = status.progress;
-  const bool merged = progress.merges > 0;
   Json object = {{"job", status.job},
                  {"training", status.training},
                  {"state", state_of(status)},
@@ -79,7 +78,7 @@ std::string status_json(const JobStatus& status) {
                  {"samples", progress.samples},
                  {"skipped_records", progress.read_faults.skipped_records},
                  {"parser_deaths", progress.read_faults.parser_deaths},
-                 {"loss", merged ? number(progress.last_loss) : Json(nullptr)},
+                 {"loss", number(progress.last_loss)},
                  {"accuracy", number(progress.accuracy)},
                  {"test_loss", number(progress.test_loss)},
                  {"merges_per_second", number(status.merges_per_second)},

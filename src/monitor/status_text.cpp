@@ -110,7 +110,7 @@ std::vector<std::string> head_lines(const JobStatus& status) {
   }
   if (status.store_away) second += "  STORE AWAY";
   second += "  " + count_workers(progress.workers_alive);
-  if (progress.merges > 0) second += fmt::format("  loss {:.4f}", progress.last_loss);
+  if (progress.last_loss) second += fmt::format("  loss {:.4f}", *progress.last_loss);
   if (progress.accuracy) second += fmt::format("  accuracy {:.4f}", *progress.accuracy);
   if (progress.contributions > 0) {
     second += fmt::format("  staleness {:.2f}", progress.staleness_sum /
@@ -125,13 +125,17 @@ std::vector<std::string> head_lines(const JobStatus& status) {
   return {first, second};
 }
 
+bool stands_still(const JobStatus& status) {
+  return status.over || status.progress.paused || status.store_away;
+}
+
 std::string progress_line(const JobStatus& status, int width, bool colour) {
   LiveStatus live;
   live.iteration = status.progress.iteration;
   live.iteration_max = status.max_iteration;
   live.merges = true;
-  live.iterations_per_second = status.over ? 0.0 : status.merges_per_second;
-  live.images_per_second = status.over ? 0.0 : status.images_per_second;
+  live.iterations_per_second = stands_still(status) ? 0.0 : status.merges_per_second;
+  live.images_per_second = stands_still(status) ? 0.0 : status.images_per_second;
   live.paused = status.progress.paused;
   return format_live_status(live, width + 1, colour);
 }
@@ -200,8 +204,7 @@ std::string percent_of(std::uint64_t part, std::uint64_t whole) {
 }
 
 std::optional<double> seconds_left(const JobStatus& status) {
-  const bool stands_still = status.over || status.progress.paused || status.store_away;
-  if (stands_still || status.merges_per_second <= 0.0) return std::nullopt;
+  if (stands_still(status) || status.merges_per_second <= 0.0) return std::nullopt;
   if (status.max_iteration <= status.progress.iteration) return std::nullopt;
   return static_cast<double>(status.max_iteration - status.progress.iteration) /
          status.merges_per_second;

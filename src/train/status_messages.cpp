@@ -51,8 +51,7 @@ JobStatusMessage job_message(const JobStatus& status) {
   message.stage = progress.stage;
   message.stages = status.stages;
   message.uptime_ms = status.uptime_ms;
-  message.loss_bits =
-      bits(progress.merges > 0 ? std::optional(progress.last_loss) : std::nullopt);
+  message.loss_bits = bits(progress.last_loss);
   message.accuracy_bits = bits(progress.accuracy);
   message.test_loss_bits = bits(progress.test_loss);
   message.staleness_sum_bits = bits(progress.staleness_sum);
@@ -87,7 +86,7 @@ JobStatus job_of(const JobStatusMessage& message) {
   progress.stage = static_cast<std::uint32_t>(message.stage);
   status.stages = message.stages;
   status.uptime_ms = message.uptime_ms;
-  progress.last_loss = std::bit_cast<float>(message.loss_bits);
+  progress.last_loss = known_float(message.loss_bits);
   progress.accuracy = known_float(message.accuracy_bits);
   progress.test_loss = known_float(message.test_loss_bits);
   progress.staleness_sum = rate(message.staleness_sum_bits);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <thread>
@@ -79,7 +80,7 @@ TEST_CASE("a thread that never waits leaves what nobody takes for later, in orde
 
 TEST_CASE("others wait for a slow reader, and lose nothing") {
   Ends ends;
-  PatientOutput output(ends.in);
+  PatientOutput output(ends.in, std::chrono::minutes(10));
   const int count = 4 * static_cast<int>(PatientOutput::kKeptMax / line_of(0).size());
   std::thread writer([&] {
     for (int i = 0; i < count; ++i) output.write(line_of(i));
@@ -92,14 +93,16 @@ TEST_CASE("others wait for a slow reader, and lose nothing") {
 
 TEST_CASE("nobody waits for one that takes nothing, and what is left out is counted") {
   Ends ends;
-  PatientOutput output(ends.in);
+  PatientOutput output(ends.in, std::chrono::milliseconds(50));
   const int count = 2 * static_cast<int>(PatientOutput::kKeptMax / line_of(0).size());
   for (int i = 0; i < count; ++i) output.write(line_of(i));  // the first that waits gives it up
   CHECK(!output.flush());
   std::string read;
   std::thread flusher([&] {
     while (!output.flush()) std::this_thread::yield();
+    while (!output.flush()) std::this_thread::yield();  // with the number of those left out
     output.write("after\n");
+    while (!output.flush()) std::this_thread::yield();
   });
   while (!read.ends_with("after\n")) read += ends.read_some();
   flusher.join();
@@ -111,6 +114,31 @@ TEST_CASE("nobody waits for one that takes nothing, and what is left out is coun
   CHECK(read.substr(begin) ==
         "(" + std::to_string(count - kept) +
             " lines are left out here: nobody took them)\nafter\n");
+}
+
+TEST_CASE("what is left out at the end is counted as well, and there is room as soon as it is") {
+  Ends ends;
+  PatientOutput output(ends.in, std::chrono::milliseconds(50));
+  const int count = 2 * static_cast<int>(PatientOutput::kKeptMax / line_of(0).size());
+  for (int i = 0; i < count; ++i) output.write(line_of(i));
+  std::string read;
+  while (read.find("left out here: nobody took them)\n") == std::string::npos) {
+    output.flush_within(std::chrono::milliseconds(0));
+    read += ends.read_some();
+  }
+  output.write("last\n");
+  CHECK(ends.read_some() == "last\n");
+}
+
+TEST_CASE("a text longer than all that is kept goes to who takes it") {
+  const TempDir folder;
+  const int file = ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  PatientOutput output(file);
+  std::string text(2 * PatientOutput::kKeptMax, '.');
+  text.back() = '\n';
+  output.write(text);
+  ::close(file);
+  CHECK((read_file(folder / "log").value() == text));
 }
 
 TEST_CASE("a reader that is gone costs lines, and no time") {

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "core/solver_support.hpp"
 #include "support/catch.hpp"
+#include "support/log_capture.hpp"
 
 namespace speedo {
 namespace {
@@ -56,6 +58,20 @@ TEST_CASE("Caffe's parsers can read what is no finite number", "[solver]") {
   CHECK(number_text(infinity) == "inf");
   CHECK(number_text(-infinity) == "-1e999");
   CHECK(std::strtod("-1e999", nullptr) == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("queries of URIs are in no line of a solver", "[solver]") {
+  test::World world;
+  const test::LogCapture log;
+  caffe::SolverParameter message =
+      test::small_solver("weights: 'http://h/a?hidden,http://h/b?hidden'");
+  message.add_weights("http://h/c?hidden");
+  message.mutable_net_param()->mutable_layer(0)->mutable_data_param()->set_source(
+      "https://h/d?hidden");
+  const auto made = Solver::create(message, world.options(), {});
+  CHECK(log.has("weights: \"http://h/a,http://h/b\""));
+  CHECK(log.has("weights: \"http://h/c\""));
+  CHECK_FALSE(log.has("hidden"));
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ JobStatus at_second(std::uint64_t second) {
   status.progress.iteration = status.progress.merges = 10 * second;
   status.progress.contributions = 20 * second;
   status.progress.staleness_sum = 30.0 * static_cast<double>(second);
-  status.progress.last_loss = 1.0F / static_cast<float>(1 + second);
+  if (second > 0) status.progress.last_loss = 1.0F / static_cast<float>(1 + second);
   status.images_per_second = 100.0;
   return status;
 }

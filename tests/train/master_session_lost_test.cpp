@@ -1,9 +1,12 @@
 // Contributions that the store has lost: their data are trained all the same.
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "support/catch.hpp"
 #include "train/master_session_driver.hpp"
@@ -95,18 +98,37 @@ TEST_CASE("a round of an exact number that has lost a run and its worker is merg
   MasterConfig config = config_for(3, 100);
   config.stages.front().strategy.exact_workers = 3;
   Round round(config);
-  const auto is_said = [&] { return round.master.noted("merged with fewer than its 3 runs"); };
+  std::size_t lost = 1;
   SECTION("before it was known") {
     round.master.lost(6);
-    CHECK_FALSE(is_said());
     round.master.merged(0, 0, {{1}});
   }
   SECTION("while the run is done again") {
     round.master.merged(0, 0, {{1}});
-    CHECK_FALSE(is_said());
+    CHECK_FALSE(round.master.noted("of its 3 runs"));
     round.master.lost(6);
   }
-  CHECK(is_said());
+  SECTION("two of them") {
+    lost = 2;
+    round.master.lost(6);
+    round.master.lost(7);
+    round.master.merged(0, 0, {{1}, {2}});
+  }
+  const std::string said = fmt::format("merged with {} of its 3 runs", 3 - lost);
+  CHECK(std::ranges::count_if(round.master.notes, [&](const std::string& each) {
+          return each.find(said) != std::string::npos;
+        }) == 1);
+}
+
+TEST_CASE("a round of which all is lost with its workers is not merged, and nothing is said") {
+  MasterConfig config = config_for(1, 100);
+  config.stages.front().strategy.exact_workers = 1;
+  MasterDriver master(config, "sync");
+  master.join(5, 0);
+  master.trained(5, 0, 0);
+  master.lost(5);
+  master.merged(0, 0, {{0}});
+  CHECK_FALSE(master.noted("of its 1 runs"));
 }
 
 TEST_CASE("what is lost of a round at the end stays to be given out by the next master") {

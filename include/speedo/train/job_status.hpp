@@ -24,8 +24,9 @@ struct MasterProgress {
   std::uint64_t contributions = 0;      // that went into them
   std::uint64_t rejected = 0;           // not finite, missing or corrupt
   std::uint64_t discarded = 0;          // by the schedule
-  std::uint64_t ignored = 0;            // messages: duplicate, late, or of a peer not admitted
   std::uint64_t samples = 0;
+  // Of this master: messages that were late, repeated, or of a peer not admitted.
+  std::uint64_t ignored = 0;
   // Of the runs that workers reported to this master, on their own clocks.
   PhaseTimes phases;
   Traffic traffic;
@@ -34,7 +35,7 @@ struct MasterProgress {
   std::uint64_t workers_joined = 0;     // in all
   std::uint64_t worker_ids = 0;         // given so far, by earlier masters too: those below
   double staleness_sum = 0.0;           // version at merge - base version, over contributions
-  float last_loss = 0.0F;               // mean of the last iteration's contributions
+  std::optional<float> last_loss;       // of the last merge of this master, if there was one
   std::optional<float> accuracy, test_loss;
   std::uint64_t quarantined = 0;            // workers kept out because their host flaps
   std::uint32_t stage = 0;              // index of the one that trains

@@ -80,9 +80,6 @@ void read_network(const OptionValues& values, ClusterFlags& flags) {
   values.get("grace-period", flags.grace_period_s);
 }
 
-// The store's weights may be given another number, as SpeeDO's users do; a checkpoint file, or the
-// newest of both, is what it is. Beside --resume=auto the number is that of the weights given
-// there.
 // What tells where a training stands has other files beside it.
 Result<void> check_local(const std::string& flag, const std::string& name) {
   if (!is_uri(name)) return {};
@@ -92,6 +89,9 @@ Result<void> check_local(const std::string& flag, const std::string& name) {
                    "weights of a .caffemodel come from a URI, too, with --weights"};
 }
 
+// The store's weights may be given another number, as SpeeDO's users do; a checkpoint file, or the
+// newest of both, is what it is. Beside --resume=auto the number is that of the weights given
+// there.
 Result<void> check_start_iteration(const ClusterFlags& flags) {
   if (!flags.start_iter || flags.resume == kResumeFromStore) return {};
   const bool numbers_given = flags.resume == kResumeNewest && is_start_given(flags);

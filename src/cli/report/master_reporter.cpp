@@ -66,7 +66,7 @@ void MasterReporter::on_progress(const MasterProgress& progress,
   if (meter_.started() && progress.iteration > iteration_) {
     if (!seconds_to_first_merge_) seconds_to_first_merge_ = seconds_between(born_, now);
     meter_.update(now, progress.iteration, progress.samples);
-    smoothed_.add(progress.last_loss);
+    smoothed_.add(progress.last_loss.value());
     log_iteration(progress, now);
     add_to_curve(progress);
     iteration_ = progress.iteration;
@@ -100,7 +100,7 @@ void MasterReporter::log_iteration(const MasterProgress& progress, Instant now) 
        .seconds = static_cast<float>(seconds_between(displayed_at_, now)),
        .display = solver_.display(),
        .loss = smoothed_.value()});
-  log_outputs("Train", {{"loss", progress.last_loss, 1.0F}});
+  log_outputs("Train", {{"loss", progress.last_loss.value(), 1.0F}});
   if (const auto now_used = rate(progress)) {
     SPEEDO_INFO("Iteration {}, lr = {:g}", progress.iteration, *now_used);
   }
@@ -139,7 +139,7 @@ void MasterReporter::show_live(const MasterProgress& progress, Instant now) {
   status.merges = true;
   status.iterations_per_second = meter_.recent().iterations_per_second;
   status.images_per_second = meter_.recent().images_per_second;
-  if (progress.merges > 0) status.loss = progress.last_loss;
+  status.loss = progress.last_loss;
   status.workers = progress.workers_alive;
   status.paused = progress.paused;
   status.stage = progress.stage % stages_.size();

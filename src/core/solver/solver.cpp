@@ -18,6 +18,7 @@
 #include "core/net/net_outputs.hpp"
 #include "core/non_finite.hpp"
 #include "core/prototxt.hpp"
+#include "core/shown_names.hpp"
 #include "core/solver/solver_checks.hpp"
 #include "core/solver/solver_impl.hpp"
 #include "core/solver/solver_log.hpp"
@@ -357,7 +358,9 @@ Result<std::unique_ptr<Solver>> Solver::create(const caffe::SolverParameter& sol
   impl->feeds = options.feeds;
   impl->test_at_end = options.test_at_end;
   impl->non_finite_max = options.non_finite_max;
-  SPEEDO_INFO_LINES("Initializing solver from parameters: \n{}", message_text(solver));
+  caffe::SolverParameter shown = solver;
+  show_names(shown);
+  SPEEDO_INFO_LINES("Initializing solver from parameters: \n{}", message_text(shown));
   SPEEDO_TRY(check_intervals(solver));
   settle_seed(impl->param);
   SPEEDO_ASSIGN(impl->nets, create_nets(impl->param, options));

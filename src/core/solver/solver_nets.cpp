@@ -177,7 +177,7 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
       static_cast<std::uint64_t>(solver.random_seed() >= 0 ? solver.random_seed() : draw_seed());
 
   SolverNets nets;
-  if (!options.plan_only) SPEEDO_INFO("Creating training net from {}", train.from);
+  if (!options.plan_only) SPEEDO_INFO("Creating training net from {}", shown_name(train.from));
   const auto train_state = merged_state(caffe::TRAIN, train.net, &solver.train_state());
   NetOptions train_options;
   train_options.seed = seed;
@@ -195,7 +195,7 @@ Result<SolverNets> create_nets(const caffe::SolverParameter& solver, const Solve
   test_options.may_fuse = !solver.debug_info();
   for (std::size_t i = 0; i < tests.size(); ++i) {
     if (!options.plan_only) {
-      SPEEDO_INFO("Creating test net (#{}) specified by {}", i, tests[i].from);
+      SPEEDO_INFO("Creating test net (#{}) specified by {}", i, shown_name(tests[i].from));
     }
     const caffe::NetState* wish =
         solver.test_state_size() == 0 ? nullptr : &solver.test_state(static_cast<int>(i));

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
-#include <thread>
 
 #include <fmt/format.h>
 
 #include <speedo/base/clock.hpp>
 #include <speedo/base/file.hpp>
 #include <speedo/core/solver.hpp>
+#include <speedo/cpu/cpu_options.hpp>
 
 #include "base/log.hpp"
 #include "cli/report/console.hpp"
@@ -261,7 +261,7 @@ Result<RecommendReport> recommend(const PlanFlags& flags, const sim::ClusterCost
   space.lossy = flags.lossy;
   SPEEDO_INFO("Planning what may be the best: seconds to minutes");
   sim::RecommendOptions options = report.options;
-  options.threads = std::max(1U, std::thread::hardware_concurrency());
+  options.threads = static_cast<std::size_t>(default_threads());
   SearchReport search;
   options.on_planned = [&search](const sim::RecommendProgress& progress) { search(progress); };
   auto found = sim::recommend(cluster, options);

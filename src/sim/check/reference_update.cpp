@@ -10,8 +10,8 @@ void ReferenceUpdate::apply(Values& weights, std::vector<Values>& histories, con
   const bool averages = spec.updater == UpdaterState::kAverage;
   if (averages) {
     record.resize(2 * count, 0.0F);
-    if (!histories.empty()) {
-      for (std::size_t i = 0; i < count; ++i) record[count + i] = histories.front()[i];
+    for (std::size_t i = 0; !histories.empty() && i < histories.front().size(); ++i) {
+      record.at(count + i) = histories.front()[i];
     }
   }
   const Sum sum = sum_of(record, job, contributions);

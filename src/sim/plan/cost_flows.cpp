@@ -215,14 +215,14 @@ void Flows::deal_shares() {
     std::ranges::pop_heap(fills_, std::ranges::greater{});
     const ResourceId fullest = fills_.back().second;
     fills_.pop_back();
-    const double level = level_that_fills(resources_[fullest]);
-    if (!std::isfinite(level)) continue;
+    const double fills = level_that_fills(resources_[fullest]);
+    if (!std::isfinite(fills)) continue;
+    const double level = std::max(reached, fills);  // but for rounding
     if (!fills_.empty() && fills_.front() < std::pair(level, fullest)) {
       fills_.emplace_back(level, fullest);
       std::ranges::push_heap(fills_, std::ranges::greater{});
       continue;
     }
-    SPEEDO_ASSERT(level >= reached * (1.0 - kRounding));
     reached = level;
     for (const Claim& claim : resources_[fullest].claims) {
       Flow& flow = *claim.flow;

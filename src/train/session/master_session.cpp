@@ -249,7 +249,6 @@ void MasterSession::Impl::remove(WorkerId id, Departure departure, const std::st
   const Membership::Member member = members_.remove(id, departure, clock_.now(), out_);
   figures_.gone(id, why, clock_.now());
   leases_.give_back(id);
-  if (lost_runs_.awaits(id)) note_short_round();
   give_up_lost(id);
   seats_.gone(id);
   states_.gone(id, out_);

@@ -140,7 +140,7 @@ struct MasterSession::Impl {
   void note_left_out(const Contribution& contribution, const master_event::Merged& event,
                      const char* then);
   void put_off(MergeOrder merge, const master_event::Merged& event);
-  void note_short_round();
+  void note_short_round(const MergeOrder& merge);
   bool can_train_again(WorkerId id) const;
   void train_lost_again();
   void give_up_lost(WorkerId id);

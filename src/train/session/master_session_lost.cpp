@@ -65,7 +65,6 @@ void MasterSession::Impl::put_off(MergeOrder merge, const master_event::Merged& 
       again.insert((each++)->worker);
     } else {
       note_left_out(*each, event, "its data are given out again");
-      note_short_round();
       leases_.free_reported(each->data);
       each = merge.contributions.erase(each);
     }
@@ -77,15 +76,14 @@ void MasterSession::Impl::put_off(MergeOrder merge, const master_event::Merged& 
   }
 }
 
-// Two losses at once, of a contribution in the store and of its worker: nobody does the run again.
-void MasterSession::Impl::note_short_round() {
+// Where a contribution and its worker are both lost nobody does the run again.
+void MasterSession::Impl::note_short_round(const MergeOrder& merge) {
   const std::uint64_t exact = schedule().strategy.exact_workers;
-  if (exact == 0 || !open()) return;
+  if (merge.contributions.size() >= exact) return;
   out_.note(true,
-            "the round of iteration {} is merged with fewer than its {} runs, as a contribution "
-            "and its worker are both lost: from here on the weights are not those of an "
-            "undisturbed job",
-            iteration(), exact);
+            "the round of iteration {} is merged with {} of its {} runs, as others were lost with "
+            "their workers: from here on the weights are not those of an undisturbed job",
+            iteration(), merge.contributions.size(), exact);
 }
 
 bool MasterSession::Impl::can_train_again(WorkerId id) const {
@@ -101,7 +99,9 @@ void MasterSession::Impl::train_lost_again() {
     }
   }
   auto merge = lost_runs_.take_complete();
-  if (merge && !merge->contributions.empty()) work_.merge_first(std::move(*merge));
+  if (!merge || merge->contributions.empty()) return;
+  note_short_round(*merge);
+  work_.merge_first(std::move(*merge));
 }
 
 // Its worker is gone, or the run came to nothing.

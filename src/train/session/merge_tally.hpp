@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <speedo/train/master_session.hpp>
@@ -43,7 +44,7 @@ class MergeTally {
   std::uint64_t first_iteration_, iteration_;
   Version newest_;
   Counts counts_, restored_;
-  float last_loss_ = 0.0F;  // mean over the contributions of the last merge
+  std::optional<float> last_loss_;  // mean over the contributions of the last merge
 };
 
 }  // namespace speedo
