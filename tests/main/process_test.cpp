@@ -169,19 +169,23 @@ TEST_CASE("Training whose log nobody reads comes to its end, with its snapshot")
   }
 }
 
-TEST_CASE("A master whose log nobody reads obeys a signal") {
+TEST_CASE("A master whose log nobody reads obeys a signal, or its grace period") {
   Context place;
-  const RedisServer server;
+  RedisServer server;
   const std::string log = place.file("log"), address = place.file("address");
   const FullPipe full(log);
+  const bool hangs = GENERATE(false, true);
+  const std::string period = hangs ? "1" : "120";
   Process process({"/bin/sh", "-c", "exec " + program("speedo-master") + " --solver " +
                                         place.write_solver() + " --workers 1 --redis 127.0.0.1:" +
-                                        std::to_string(server.port()) + " --address-file " +
-                                        address + " 2> " + log},
+                                        std::to_string(server.port()) + " --grace-period " +
+                                        period + " --address-file " + address + " 2> " + log},
                   place.folder() / "master");
   poll_until([&] { return fs::exists(address) || !process.running(); });
+  if (hangs) server.pause();
   process.signal(SIGTERM);
-  CHECK(process.wait() == 0);
+  CHECK(process.wait() == (hangs ? 75 : 0));
+  if (hangs) server.resume();
 }
 
 TEST_CASE("Ctrl-C in a cluster is named as what it is") {

@@ -267,7 +267,8 @@ void ProofCluster::watch_command(Mastership& mastership, const MasterCommand& co
   const std::uint64_t term = mastership.master->term();
   if (std::holds_alternative<master_command::Finish>(command)) {
     record_checker_.master_ends(term);
-    ends_undisturbed_ = reaches_store(*mastership.master);
+    // One that was replaced says nothing of how the newest has ended.
+    if (!is_stale(mastership)) ends_undisturbed_ = reaches_store(*mastership.master);
   }
   const auto* const erase = std::get_if<master_command::EraseWorker>(&command);
   if (erase == nullptr) return;
