@@ -76,27 +76,30 @@ void PatientOutput::append(std::string_view line) {
     return;
   }
   if (left_out_ > 0) note_left_out();
-  const std::size_t before = kept_.size();
-  if (std::exchange(is_drawn_, false)) kept_ += kEraseLine;
-  kept_ += line;
-  appended_ += kept_.size() - before;
+  erase_live_line();
+  keep(line);
   if (!live_line_.empty()) draw_live_line();
 }
 
+void PatientOutput::keep(std::string_view text) {
+  kept_ += text;
+  appended_ += text.size();
+}
+
 void PatientOutput::note_left_out() {
-  const std::size_t before = kept_.size();
-  if (std::exchange(is_drawn_, false)) kept_ += kEraseLine;
-  kept_ += fmt::format("({} lines are left out here: nobody took them)\n",
-                       std::exchange(left_out_, 0));
-  appended_ += kept_.size() - before;
+  erase_live_line();
+  keep(fmt::format("({} lines are left out here: nobody took them)\n",
+                   std::exchange(left_out_, 0)));
+}
+
+void PatientOutput::erase_live_line() {
+  if (std::exchange(is_drawn_, false)) keep(kEraseLine);
 }
 
 void PatientOutput::draw_live_line() {
-  const std::size_t before = kept_.size();
-  if (is_drawn_) kept_ += kEraseLine;
-  kept_ += live_line_;
+  erase_live_line();
+  keep(live_line_);
   is_drawn_ = !live_line_.empty();
-  appended_ += kept_.size() - before;
 }
 
 // Whether all was taken of what had been appended by then.

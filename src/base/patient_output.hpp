@@ -52,7 +52,9 @@ class PatientOutput {
  private:
   using Lock = std::unique_lock<std::mutex>;
   void append(std::string_view line);
+  void keep(std::string_view text);
   void note_left_out();
+  void erase_live_line();
   void draw_live_line();
   bool wait_until(std::uint64_t end, std::chrono::milliseconds limit, Lock& lock);
   void take(Lock& lock);

@@ -2,13 +2,14 @@
 
 #include "base/log.hpp"
 #include "base/write_fault.hpp"
+#include "checkpoint/checkpoint_file.hpp"
 
 namespace speedo {
 
 namespace {
 
-// As new_suffix() makes it, of a master, whose term is a time in microseconds.
-constexpr const char* kLongestSuffix = ".new-0123456789abcdef-9999999999999999";
+// As new_suffix() has it, of a master, whose term is a time in microseconds.
+constexpr const char* kLongestRank = "9999999999999999";
 
 }  // namespace
 
@@ -20,7 +21,7 @@ SnapshotWriter::SnapshotWriter(const caffe::SolverParameter& solver, CheckpointF
 
 Result<void> SnapshotWriter::check_writable() const {
   const std::string state = files(last_iteration_).state.substr(prefix_.size());
-  auto checked = disk_.check_writable(prefix_, state + kLongestSuffix);
+  auto checked = disk_.check_writable(prefix_, state + new_suffix_of({}) + kLongestRank);
   if (checked || waiting_may_help(checked.error())) return checked;
   return Error{checked.error().code,
                checked.error().message + "; a snapshot's file has that name until it is complete: "

@@ -1,7 +1,5 @@
 #include "remote/http_client.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "base/parse_number.hpp"
 #include "base/text_of.hpp"
 #include "base/trimmed.hpp"
+#include "remote/lower_case.hpp"
 
 namespace speedo {
 
@@ -108,9 +107,7 @@ class HttpClient::Exchange {
     if (colon == std::string_view::npos || answer_.headers.size() >= kHeadersMax) {
       return true;
     }
-    std::string name(line.substr(0, colon));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    const std::string name = lower_case(std::string(line.substr(0, colon)));
     answer_.headers[name] = trimmed(line.substr(colon + 1), " \t\r\n");
     return true;
   }

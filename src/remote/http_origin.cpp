@@ -2,11 +2,11 @@
 // or tells none, the first byte is asked for, whose Content-Range tells it.
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "remote/lower_case.hpp"
 #include "remote/origin.hpp"
 
 namespace speedo {
@@ -112,10 +112,7 @@ std::string reason_in(const std::string& body) {
 
 // No encoding is asked for. A file that is compressed itself some servers call an encoded one.
 Result<void> check_encoding(const RemoteUri& uri, const RemoteAnswer& answer) {
-  std::string encoding = answer.header("content-encoding");
-  std::ranges::transform(encoding, encoding.begin(), [](unsigned char each) {
-    return static_cast<char>(std::tolower(each));
-  });
+  const std::string encoding = lower_case(answer.header("content-encoding"));
   const bool is_gzip = encoding == "gzip" || encoding == "x-gzip";
   if (is_gzip && (uri.path.ends_with(".gz") || uri.path.ends_with(".tgz"))) return {};
   const auto names = [&](const char* each) { return encoding.find(each) != std::string::npos; };

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/percent_encoding.hpp"
+#include "remote/lower_case.hpp"
 
 namespace speedo {
 
@@ -58,9 +59,7 @@ Result<void> take_digest(std::string& rest, RemoteUri& uri) {
                     "64 hexadecimal digits that sha256sum prints",
                     digest.size()));
   }
-  std::transform(digest.begin(), digest.end(), digest.begin(),
-                 [](unsigned char digit) { return static_cast<char>(std::tolower(digit)); });
-  uri.sha256 = std::move(digest);
+  uri.sha256 = lower_case(std::move(digest));
   return {};
 }
 

@@ -37,7 +37,6 @@ void StoreChecker::restarted(bool has_weights) {
   const Seen before = last_;
   last_ = has_weights ? read(weights_manifest_).value_or(Seen{}) : Seen{};
   const bool is_another = last_.term != before.term || last_.version != before.version;
-  is_known_ = is_known_ || is_another;
   was_whole_ = was_whole_ || is_another;
   const std::optional<Seen> checkpoint = read(checkpoint_manifest_);
   went_back_to_ = checkpoint ? std::optional(checkpoint->iteration) : std::nullopt;
@@ -68,7 +67,6 @@ void StoreChecker::done(const KvOperation& operation) {
   if (operation.kind != KvOperation::Kind::kSet || !took_effect(operation)) return;
   if (operation.key != checkpoint_manifest_ && operation.key != weights_manifest_) {
     was_whole_ = was_whole_ || are_readable();
-    is_known_ = is_known_ || was_whole_;
     return;
   }
   const std::optional<Seen> now = read(operation.key);
@@ -93,7 +91,7 @@ bool StoreChecker::has_untold(std::uint64_t term) const {
 void StoreChecker::published(std::uint64_t term, std::uint64_t version, bool may_be_lost) {
   told_term_ = term;
   told_version_ = version;
-  if (last_.term == term && last_.version == version) is_known_ = true;
+  if (last_.term == term && last_.version == version) is_told_ = true;
   if (may_be_lost || (last_.term == term && last_.version >= version)) return;
   violations_.report(
       Check::kPublication,
@@ -110,13 +108,13 @@ bool StoreChecker::keeps_up(std::uint64_t iteration, std::uint64_t reached) cons
 
 void StoreChecker::judge(const Seen& now) {
   const bool is_whole = records_.is_whole(weights_manifest_);
-  const bool was_known = std::exchange(is_known_, is_whole);
+  const bool was_known = is_known();
   const bool was_whole = std::exchange(was_whole_, is_whole);
   if (now.term == last_.term && now.version == last_.version) {
-    is_known_ = is_known_ || was_known;
     was_whole_ = was_whole_ || was_whole;
     return;
   }
+  is_told_ = false;
   if (now.term < std::max(granted_, last_.term)) {
     violations_.report(Check::kLease,
                        fmt::format("a stale master's weights are read: term {} after {}",

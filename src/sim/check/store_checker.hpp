@@ -33,8 +33,8 @@ class StoreChecker {
   struct Seen {
     std::uint64_t term = 0, version = 0, iteration = 0;
   };
-  // Of the record whose manifest this is; nothing if it is not there, or damaged.
   bool are_readable();  // the weights
+  // Of the record whose manifest this is; nothing if it is not there, or damaged.
   std::optional<Seen> read(const std::string& manifest_key);
   void judge(const Seen& now);
   bool keeps_up(std::uint64_t iteration, std::uint64_t reached) const;
@@ -46,8 +46,9 @@ class StoreChecker {
   Seen last_;
   // It was whole at some time, or its master has said that it is there. Else nobody has seen it:
   // its manifest came after the store had lost its chunks, and they could not be put again.
-  bool is_known_ = true;
+  bool is_known() const { return was_whole_ || is_told_; }
   bool was_whole_ = true;
+  bool is_told_ = false;
   // After the store went back in time, until its checkpoint is of now: the iteration of the one of
   // then. Weights alone are newer, but a master that needs histories begins there.
   std::optional<std::uint64_t> went_back_to_;
