@@ -95,6 +95,46 @@ TEST_CASE("the lineage notices a good contribution that was rejected, and unknow
   CHECK(unknown.violations.first() == "a master goes on from weights that nobody published");
 }
 
+TEST_CASE("the lineage notices a run with older weights than ordered when the next are known") {
+  // Run 9 is ordered to read version 2, or a newer one, and begins with the weights of version 1.
+  // What is merged next leads away from them, or back to them: then it may have read version 3.
+  const auto next_merges = [](float change, auto end) {
+    Merged merged;
+    merged.merge();
+    TrainMessage order;
+    order.run = 9;
+    order.version = 2;
+    merged.lineage.check_base(5, order, {0.0F, 0.0F});
+    CHECK(merged.violations.first() == "");
+    merged.lineage.contributed(RunId{8}, {change, 2 * change});
+    merged.job.contributions = {{WorkerId{3}, RunId{8}, 1.0F}};
+    merged.result.version = Version{3};
+    merged.shards = {1};
+    merged.now = {Version{3}, {1.0F + change, 2.0F + 2 * change}, {}, ""};
+    end(merged);
+    return merged.violations.first();
+  };
+  const auto is_seen = [](Merged& merged) { merged.merge(); };
+  const auto is_reckoned = [](Merged& merged) {
+    merged.lineage.unseen({.term = 5,
+                           .job = merged.job,
+                           .result = merged.result,
+                           .now = {},
+                           .shards = merged.shards});
+  };
+  const auto is_unknown = [](Merged& merged) {
+    merged.lineage.unseen(5, Version{3}, merged.shards);
+  };
+  const auto never_comes = [](Merged& merged) { merged.lineage.check_complete(5, 1, {}); };
+  const std::string stale = "run 9 begins with weights of version 1 of master 5, ordered was 2";
+  CHECK(next_merges(1.0F, is_seen) == stale);
+  CHECK(next_merges(-1.0F, is_seen) == "");
+  CHECK(next_merges(1.0F, is_reckoned) == stale);
+  CHECK(next_merges(-1.0F, is_reckoned) == "");
+  CHECK(next_merges(1.0F, is_unknown) == "");
+  CHECK(next_merges(1.0F, never_comes) == stale);
+}
+
 TEST_CASE("the lineage notices a shard of the data that is lost") {
   Merged merged;
   merged.merge();

@@ -129,7 +129,7 @@ void Lineage::remember(std::uint64_t term, Version version, const Merger::Copy& 
                        .histories = now.histories,
                        .session = now.state,
                        .shards = branch.log.size()};
-  settle_suspects(term, &now.weights);
+  settle_suspects(term, branch.state);
   published_[{term, version.value}] = branch.state;
 }
 
@@ -156,9 +156,14 @@ void Lineage::take_in(Branch& branch, std::span<const std::uint64_t> shards) {
 
 void Lineage::unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards,
                      bool is_seen_by_another) {
-  Branch& branch = branches_[term];
   if (knows(term, version)) return;
-  settle_suspects(term, nullptr);
+  take_unseen(term, version, shards, is_seen_by_another);
+  settle_suspects(term, published_[{term, version.value}]);
+}
+
+void Lineage::take_unseen(std::uint64_t term, Version version,
+                          std::span<const std::uint64_t> shards, bool is_seen_by_another) {
+  Branch& branch = branches_[term];
   take_in(branch, shards);
   branch.unseen = 2;
   State& state = published_[{term, version.value}];
@@ -173,8 +178,9 @@ void Lineage::unseen(const PublishedMerge& merge) {
   Branch& branch = branches_[merge.term];
   const std::vector<const Values*> parts = accepted(merge);
   if (!parts.empty()) branch.state = expected(branch.state, merge, parts);
-  unseen(merge.term, version, merge.shards);
+  take_unseen(merge.term, version, merge.shards, false);
   remember_reckoned(merge.term, version);
+  settle_suspects(merge.term, published_[{merge.term, version.value}]);
 }
 
 void Lineage::unseen_stage(std::uint64_t term, Version version) {
@@ -218,11 +224,13 @@ void Lineage::check_base(std::uint64_t term, const TrainMessage& order,
   }
 }
 
-// The next version of the term is known, and its weights; null: they were not seen.
-void Lineage::settle_suspects(std::uint64_t term, const Values* weights) {
+// The next version of the term is known: its weights, or what was merged into it, or neither.
+void Lineage::settle_suspects(std::uint64_t term, const State& next) {
   std::erase_if(suspects_, [&](const Suspect& each) {
     if (each.term != term) return false;
-    const bool has_read_newer = weights == nullptr || each.weights == *weights;
+    const bool has_read_newer = next.weights.empty()
+                                    ? next.reckoned.empty() || near(each.weights, next.reckoned)
+                                    : each.weights == next.weights;
     if (!has_read_newer) violations_.report(Check::kOrders, each.message);
     return true;
   });
@@ -438,6 +446,10 @@ void Lineage::compare(const Values& found, const Values& wanted, const char* wha
 
 void Lineage::check_complete(std::uint64_t term, std::uint64_t fresh,
                              const std::set<std::uint64_t>& open) {
+  // The term's last version is known: no newer one can have been read.
+  for (const Suspect& each : suspects_) {
+    if (each.term == term) violations_.report(Check::kOrders, each.message);
+  }
   const Branch& branch = branches_[term];
   for (std::uint64_t shard = 0; shard < fresh; ++shard) {
     const bool merged = branch.merged.contains(shard), is_open = open.contains(shard);

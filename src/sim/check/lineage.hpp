@@ -82,7 +82,8 @@ class Lineage {
   void check_base(std::uint64_t term, const TrainMessage& order, const std::vector<float>& weights);
   bool is_finite(RunId run) const;  // what was contributed
   bool is_merged(std::uint64_t term, std::uint64_t shard) const;
-  // At the end: every shard below `fresh` was merged, or dropped, or is still open.
+  // At the end: every shard below `fresh` was merged, or dropped, or is still open; and nobody has
+  // begun with older weights than ordered.
   void check_complete(std::uint64_t term, std::uint64_t fresh,
                       const std::set<std::uint64_t>& open);
 
@@ -118,6 +119,8 @@ class Lineage {
   void go_on_from(const Published::value_type& origin, Branch& branch) const;
   static void take_shards_of(const std::string& session, Branch& branch);
   void take_in(Branch& branch, std::span<const std::uint64_t> shards);
+  void take_unseen(std::uint64_t term, Version version, std::span<const std::uint64_t> shards,
+                   bool is_seen_by_another);
   std::vector<const Values*> accepted(const PublishedMerge& merge);
   void check_rejected(const PublishedMerge& merge, const MergeJob::Contribution& each);
   State expected(const State& before, const PublishedMerge& merge,
@@ -132,7 +135,7 @@ class Lineage {
   void remember_reckoned(std::uint64_t term, Version version);
   Published::const_iterator taken_back(const PublishedMerge& merge) const;
   void forget_taken_back(const PublishedMerge& merge);
-  void settle_suspects(std::uint64_t term, const Values* weights);
+  void settle_suspects(std::uint64_t term, const State& next);
 
   const ReferenceUpdate update_;
   const Values start_;
