@@ -9,10 +9,10 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include <speedo/backend/backend.hpp>
 #include <speedo/cpu/cpu_backend.hpp>
+#include <speedo/cpu/cpu_options.hpp>
 
 #include "base/log.hpp"
 #include "base/parse_number.hpp"
@@ -103,8 +103,7 @@ Result<sim::Campaign> make_campaign(const SimulateFlags& flags) {
   campaign.first_seed = seeds.first;
   campaign.last_seed = seeds.last;
   campaign.repeat_every = static_cast<std::uint64_t>(flags.repeat_every);
-  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  campaign.threads = is_traced(flags) ? 1 : flags.threads > 0 ? flags.threads : processors;
+  campaign.threads = is_traced(flags) ? 1 : flags.threads > 0 ? flags.threads : default_threads();
   return campaign;
 }
 
