@@ -46,6 +46,7 @@ struct WorkerOptions {
   FindDoor find_door = nullptr;     // see JobWorker::Options
   bool merges_part = false;         // of the weights, instead of training; then count is 1
   GateFiles gate = {};              // what proves to the master who comes
+  std::string source = {};          // see CallTools
 };
 
 struct WorkerHooks {
@@ -63,8 +64,9 @@ struct Address {
 };
 Result<Address> parse_address(const std::string& text);
 
-// Whether a master lets us in at the address. Blocking, for seconds. Errors: those of Gate::call()
-// and GateCredentials::load().
-Result<void> probe_master(const Address& address, const GateFiles& files);
+// Whether a master lets us in at the address; `source`: see CallTools. Blocking, for seconds.
+// Errors: those of Gate::call() and GateCredentials::load().
+Result<void> probe_master(const Address& address, const GateFiles& files,
+                          const std::string& source);
 
 }  // namespace speedo

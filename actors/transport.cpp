@@ -119,10 +119,11 @@ Result<caf::actor> Connector::ask_network(const Address& address, GateCall call)
   return result;
 }
 
-Result<void> probe_master(const Address& address, const GateFiles& files) {
+Result<void> probe_master(const Address& address, const GateFiles& files,
+                          const std::string& source) {
   SPEEDO_ASSIGN(const std::unique_ptr<Gate> gate, open_gate(GateRole::kWatcher, files));
   const std::atomic<bool> never{false};
-  const auto called = gate->call(address.host, address.port, never);
+  const auto called = gate->call(address.host, address.port, never, {.source = source});
   if (!called) return called.error();
   return {};
 }

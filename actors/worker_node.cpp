@@ -78,7 +78,7 @@ Result<void> run_worker_seen(const WorkerArguments& node, const ActorSeen& seen)
   try_threads();
   caf::actor_system system{config};
   const NetworkService service(system, *gate);
-  Connector connector(system, *gate);
+  Connector connector(system, *gate, {.source = options.source});
   std::atomic<bool> one_is_broken{false};  // A process that loses a worker ends: the others leave.
   std::list<Member> members;
   for (std::uint64_t index = 0; index < options.count; ++index) {

@@ -35,13 +35,17 @@ Result<HostAddresses> ask_system_with(int flags, const std::string& host, int po
 
 }  // namespace
 
+Result<HostAddresses> read_numbers(const std::string& host, int port) {
+  return ask_system_with(AI_NUMERICHOST, host, port);
+}
+
 Result<HostAddresses> ask_system(const std::string& host, int port) {
   return ask_system_with(0, host, port);
 }
 
 Result<HostAddresses> look_up_until(const std::function<bool()>& stop, const LookUp& look_up,
                                     const std::string& host, int port) {
-  if (auto numbers = ask_system_with(AI_NUMERICHOST, host, port)) return numbers;
+  if (auto numbers = read_numbers(host, port)) return numbers;
   std::packaged_task<Result<HostAddresses>()> task(
       [look_up, host, port] { return look_up(host, port); });
   std::future<Result<HostAddresses>> answer = task.get_future();

@@ -14,6 +14,9 @@ namespace speedo {
 using HostAddresses = std::shared_ptr<const addrinfo>;
 using LookUp = std::function<Result<HostAddresses>(const std::string& host, int port)>;
 
+// Of an address in numbers; nobody is asked. Error: kUnavailable, also for a name.
+Result<HostAddresses> read_numbers(const std::string& host, int port);
+
 // Asks the system: files, DNS. Blocking, in the worst case for minutes. Error: kUnavailable.
 Result<HostAddresses> ask_system(const std::string& host, int port);
 

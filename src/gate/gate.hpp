@@ -44,6 +44,7 @@ struct GateCall {
 struct CallTools {
   const Clock* clock = &steady_clock();
   LookUp look_up = ask_system;
+  std::string source = {};  // the call comes from this address, in numbers; "": as the routes say
 };
 
 // The way in and out of a process: it owns every socket of the network, and gives CAF one end of a

@@ -39,11 +39,15 @@ struct CallTarget {
     return error("no answer; is the address right, does a firewall block it?");
   }
 
-  // Waits until the socket is ready for `events`.
+  // Waits until the socket is ready for `events`. Looks once more when time is over: this process
+  // may have stood still, and the answer be there.
   Result<void> wait(int socket, short events) const {
     pollfd entry{.fd = socket, .events = events, .revents = 0};
-    while (!stop && clock.now() < deadline) {
-      if (::poll(&entry, 1, static_cast<int>(kPollSlice.count())) > 0) return {};
+    bool is_last = false;
+    while (!stop && !is_last) {
+      is_last = clock.now() >= deadline;
+      const auto slice = is_last ? 0 : static_cast<int>(kPollSlice.count());
+      if (::poll(&entry, 1, slice) > 0) return {};
     }
     return silent();
   }
@@ -95,6 +99,10 @@ Result<std::unique_ptr<GateConnection>> Gate::Loop::connect(const std::string& h
   auto socket = std::make_unique<Descriptor>(::socket(
       address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
   if (socket->get() < 0) return target.error(descriptor_fault(errno));
+  if (!limits.source.empty()) {
+    const auto bound = call_from(socket->get(), limits.source, address.ai_family);
+    if (!bound) return target.error(bound.error().message);
+  }
   SPEEDO_TRY(connect_socket(reached, socket->get(), address));
   send_at_once(socket->get());
   SPEEDO_ASSIGN(auto admission,
@@ -116,7 +124,11 @@ Result<GateCall> Gate::call(const std::string& host, std::uint16_t port,
     return Error{found.error().code,
                  fmt::format("master {}:{}: {}", host, port, found.error().message)};
   }
-  Loop::CallLimits limits{stop, *tools.clock, tools.clock->now() + kConnectionTimeout, {}};
+  Loop::CallLimits limits{.stop = stop,
+                          .clock = *tools.clock,
+                          .source = tools.source,
+                          .deadline = tools.clock->now() + kConnectionTimeout,
+                          .reached_by = {}};
   Error last{ErrorCode::kUnavailable,
              fmt::format("master {}:{}: no address of that host can be used", host, port)};
   for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {

@@ -48,6 +48,7 @@ class Gate::Loop {
   struct CallLimits {
     const std::atomic<bool>& stop;
     const Clock& clock;
+    const std::string& source;
     Instant deadline;
     Instant reached_by;  // the address must have answered by then
   };

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/descriptor_fault.hpp"
+#include "base/name_lookup.hpp"
 
 namespace speedo {
 namespace {
@@ -62,6 +63,20 @@ Result<ListeningSocket> listen_at(const std::string& bind, std::uint16_t port) {
   }
   return Error{ErrorCode::kUnavailable,
                fmt::format("cannot listen on {}:{}: {}", bind, port, std::strerror(errno))};
+}
+
+Result<void> call_from(int socket, const std::string& source, int family) {
+  const auto from = read_numbers(source, 0);
+  if (!from || (*from)->ai_family != family) {
+    return Error{
+        ErrorCode::kUnavailable,
+        fmt::format("{} is of another kind of address than this machine's {}, which is to be "
+                    "called from",
+                    family == AF_INET6 ? "IPv6" : "IPv4", source)};
+  }
+  if (::bind(socket, (*from)->ai_addr, (*from)->ai_addrlen) == 0) return {};
+  return Error{ErrorCode::kUnavailable,
+               fmt::format("cannot call from {}: {}", source, std::strerror(errno))};
 }
 
 // What the system does not know it refuses, and sends as it always does.

@@ -21,6 +21,9 @@ struct ListeningSocket {
 };
 Result<ListeningSocket> listen_at(const std::string& bind, std::uint16_t port);
 
+// That a call comes from the address `source`, in numbers. Error: kUnavailable, naming it.
+Result<void> call_from(int socket, const std::string& source, int family);
+
 // For few small messages: sent at once, and what is lost again every second or so, so that a bad
 // link does not look like a dead one. Before Linux 6.15 the pauses still grow, from the seventh on.
 void send_at_once(int socket);

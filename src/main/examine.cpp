@@ -92,16 +92,16 @@ Finding examine_gpus(const ComputeFlags& flags) {
   return {"cuda", Health::kOk, "GPUs " + names};
 }
 
-Finding examine_master(const std::string& text, const GateFiles& gate) {
+Finding examine_master(const Examination& examination) {
   const char* remedy = "start it first, or give the address that it prints (speedo://HOST:PORT)";
-  const auto address = parse_address(text);
+  const auto address = parse_address(examination.master);
   if (!address) return {"master", Health::kProblem, address.error().message, remedy};
-  if (const auto probed = probe_master(*address, gate); !probed) {
+  if (const auto probed = probe_master(*address, examination.gate, examination.source); !probed) {
     const bool refused = probed.error().code == ErrorCode::kRefused;
     return {"master", Health::kProblem, probed.error().message,
             refused ? "give it what the master was started with" : remedy};
   }
-  return {"master", Health::kOk, "one answers at " + text};
+  return {"master", Health::kOk, "one answers at " + examination.master};
 }
 
 Findings examine_listening(const Examination::Listening& listening) {
@@ -148,7 +148,7 @@ Result<Findings> findings_of(const Examination& examination) {
     append(check_store(servers, need.weight_bytes * records), findings);
   }
   if (!examination.master.empty()) {
-    append({examine_master(examination.master, examination.gate)}, findings);
+    append({examine_master(examination)}, findings);
   }
   return findings;
 }

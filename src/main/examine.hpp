@@ -28,7 +28,7 @@ struct Examination {
   std::string redis;     // address; empty: none is looked at
   RedisCredentials credentials;
   RedisTlsFiles redis_tls;
-  std::string source;    // that Redis is reached from; empty: as the system's routes say
+  std::string source;    // Redis and the master are reached from it; empty: as the routes say
   std::string master;    // address of one that a worker is to join; empty: none
   GateFiles gate;        // what proves to it who comes
   struct Listening {

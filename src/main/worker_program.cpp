@@ -62,7 +62,7 @@ struct WorkerFlags {
   GateFlags gate;
 };
 
-// That Redis is reached from; empty: as the system's routes say.
+// That Redis and the master are reached from; empty: as the system's routes say.
 Result<std::string> source_of(const WorkerFlags& flags) {
   if (flags.iface.empty()) return std::string();
   SPEEDO_ASSIGN(const auto all, interface_addresses());
@@ -255,6 +255,7 @@ Result<int> worker_program(const std::vector<std::string>& arguments,
   WorkerOptions options;
   options.master = flags.master;
   options.gate = gate_files(flags.gate);
+  options.source = terms.source;
   options.store_override = StoreAddress(flags.redis);
   options.store_timeout = std::chrono::seconds(flags.store_timeout_s);
   options.count = flags.count;

@@ -324,6 +324,35 @@ TEST_CASE("a host whose first address is silent is called at its second") {
   CHECK(call);
 }
 
+TEST_CASE("a call comes from the address that it is to come from, or says why it cannot") {
+  const ListeningSocket port = listen_at("127.0.0.1", 0).value();
+  const auto gate = caller_of({});
+  {
+    std::atomic<bool> has_come{false};
+    const std::jthread call([&] {
+      CHECK_FALSE(gate->call("127.0.0.1", port.port, has_come, {.source = "127.0.0.9"}));
+    });
+    pollfd entry{.fd = port.socket->get(), .events = POLLIN, .revents = 0};
+    CHECK(::poll(&entry, 1, 60000) == 1);
+    sockaddr_storage from{};
+    socklen_t size = sizeof(from);
+    const Descriptor come(::accept(port.socket->get(), reinterpret_cast<sockaddr*>(&from), &size));
+    CHECK(address_of(from).host == "127.0.0.9");
+    has_come = true;
+  }
+  const auto fault = [&](const std::string& source) {
+    const auto call = gate->call("127.0.0.1", port.port, kNoStop, {.source = source});
+    REQUIRE_FALSE(call);
+    CHECK(call.error().code == ErrorCode::kUnavailable);
+    return call.error().message;
+  };
+  CHECK(
+      fault("::1").ends_with("IPv4 is of another kind of address than this machine's ::1, "
+                             "which is to be called from"));
+  // An address for documents (RFC 5737), which no machine has.
+  CHECK(fault("192.0.2.1").find("cannot call from 192.0.2.1: ") != std::string::npos);
+}
+
 TEST_CASE("a shortage of descriptors is no reason to call no more, and is named") {
   const auto gate = caller_of({});
   // The last is enough for both sides of the connection, not for what lies behind it.

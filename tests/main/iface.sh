@@ -73,6 +73,9 @@ worker=$!
 eventually 20 "the worker's connection from its interface" \
   bash -c "ip netns exec $id-two redis-cli -h 10.79.0.1 client list | grep -q ' addr=10.79.0.1:.* name=speedo'"
 eventually 20 "training" grep -q 'Iteration' "$work/master.log"
+port=$(sed 's/.*://' "$work/address")
+peers=$(here ss -Htn state established "sport = :$port" | awk '{ print $4 }' | sed 's/:.*//' | sort -u)
+[ "$peers" = 10.79.0.1 ] || fail "the worker reaches the master from $peers"
 kill -TERM "$master"
 wait "$master" || fail "the master ended with $?"
 wait "$worker" || fail "the worker ended with $?"

@@ -200,9 +200,9 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "as the system's routes say",
      .programs = {Program::kWorker},
      .group = kNetworkGroup,
-     .sentence = "Reach Redis from the address of this network interface, or from the one in this "
-                 "network (10.1.0.0/16). The master is reached as the system's routes say: "
-                 "heartbeats and orders, no weights"},
+     .sentence =
+         "Reach the master and Redis from the address of this network interface, or from the "
+         "one in this network (10.1.0.0/16)"},
     {.name = "max-rate",
      .type = text("RATE"),
      .otherwise = "no limit",

@@ -13,24 +13,19 @@
 
 #include "base/descriptor.hpp"
 #include "base/descriptor_fault.hpp"
+#include "base/name_lookup.hpp"
 
 namespace speedo {
 namespace {
-
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
 
 constexpr int kKeepAliveIdleSeconds = 15;
 constexpr int kKeepAlivePauseSeconds = 5;
 constexpr int kKeepAliveProbes = 3;
 
-// Of an address in numbers; null if it is none.
-Addresses numeric(const std::string& host, const std::string& port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) found = nullptr;
-  return {found, freeaddrinfo};
+// Null if it is a name.
+HostAddresses in_numbers(const std::string& host, int port) {
+  const auto read = read_numbers(host, port);
+  return read ? *read : nullptr;
 }
 
 // `start`: where it was to be connected from, if that was asked for.
@@ -70,8 +65,8 @@ void set_number(int fd, int level, int option, int value) {
 Result<int> connect_tcp(const std::string& source, const std::string& host, int port,
                         std::chrono::milliseconds timeout) {
   const std::string start = source.empty() ? "" : "connecting from " + source + ": ";
-  const Addresses to = numeric(host, std::to_string(port));
-  const Addresses from = source.empty() ? Addresses(nullptr, freeaddrinfo) : numeric(source, "0");
+  const HostAddresses to = in_numbers(host, port);
+  const HostAddresses from = source.empty() ? nullptr : in_numbers(source, 0);
   if (!to || (!source.empty() && (!from || from->ai_family != to->ai_family))) {
     return Error{ErrorCode::kUnavailable, start + host + " is of another kind of address"};
   }
