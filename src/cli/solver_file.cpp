@@ -9,8 +9,8 @@
 #include <speedo/base/remote_files.hpp>
 #include <speedo/core/solver.hpp>
 
-#include "base/from_uri.hpp"
 #include "base/log.hpp"
+#include "base/read_found.hpp"
 #include "cli/net_inputs.hpp"
 #include "core/prototxt.hpp"
 #include "data/model_files.hpp"
@@ -56,8 +56,11 @@ void set_test_interval(std::int64_t interval, caffe::SolverParameter& solver) {
 }  // namespace
 
 Result<SolverFile> load_solver(const std::string& path) {
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(path, {}));
-  SPEEDO_ASSIGN(caffe::SolverParameter solver, read_solver_prototxt(file));
+  // Snapshots of a solver at a URI belong into this folder, not beside its copy in the cache.
+  SPEEDO_ASSIGN(caffe::SolverParameter solver,
+                read_found(path, {}, [&](const std::filesystem::path& file) {
+                  return read_solver_prototxt(file, is_uri(path) ? file.filename() : file);
+                }));
   return SolverFile{std::move(solver), std::filesystem::path(path).parent_path()};
 }
 
@@ -100,11 +103,9 @@ Result<caffe::NetParameter> read_weights(const std::string& files) {
                                           ": a solver state is given with --snapshot, which finds "
                                           "its weights by itself"};
     }
-    SPEEDO_ASSIGN(const std::filesystem::path file, find_file(name, {}));
-    auto net = read_model(file);
-    if (!net) return from_uri(std::move(net).error(), name);
-    for (caffe::LayerParameter& layer : *net->mutable_layer()) *all.add_layer() = std::move(layer);
-    if (all.name().empty()) all.set_name(net->name());
+    SPEEDO_ASSIGN(caffe::NetParameter net, read_found(name, {}, read_model));
+    for (caffe::LayerParameter& layer : *net.mutable_layer()) *all.add_layer() = std::move(layer);
+    if (all.name().empty()) all.set_name(net.name());
   }
   return all;
 }

@@ -156,10 +156,11 @@ Result<caffe::NetParameter> read_net_prototxt(const std::filesystem::path& path)
   return parse_net_prototxt(text, path.string());
 }
 
-Result<caffe::SolverParameter> read_solver_prototxt(const std::filesystem::path& path) {
+Result<caffe::SolverParameter> read_solver_prototxt(const std::filesystem::path& path,
+                                                    const std::filesystem::path& named) {
   SPEEDO_ASSIGN(const std::string text, read_text(path));
   SPEEDO_ASSIGN(caffe::SolverParameter solver, parse_solver_prototxt(text, path.string()));
-  set_default_snapshot_prefix(path, solver);
+  set_default_snapshot_prefix(named, solver);
   return solver;
 }
 

@@ -14,8 +14,12 @@ namespace speedo {
 // missing and an empty file. kRefused: the file may not be read. A byte order mark is passed over.
 Result<caffe::NetParameter> read_net_prototxt(const std::filesystem::path& path);
 // Also gives snapshot_prefix as Caffe does: the solver's path without extension if there is none,
-// and a file name within it if it is a folder.
-Result<caffe::SolverParameter> read_solver_prototxt(const std::filesystem::path& path);
+// and a file name within it if it is a folder. `named`: stands for the path there, of a copy.
+Result<caffe::SolverParameter> read_solver_prototxt(const std::filesystem::path& path,
+                                                    const std::filesystem::path& named);
+inline Result<caffe::SolverParameter> read_solver_prototxt(const std::filesystem::path& path) {
+  return read_solver_prototxt(path, path);
+}
 
 // The same from memory; `name` stands for the file in errors.
 Result<caffe::NetParameter> parse_net_prototxt(const std::string& text, const std::string& name);

@@ -9,6 +9,7 @@
 #include <speedo/base/random.hpp>
 #include <speedo/base/remote_files.hpp>
 
+#include "base/read_found.hpp"
 #include "caffe.pb.h"
 #include "data/datum_batch_reader.hpp"
 #include "data/hdf5/hdf5_batch_reader.hpp"
@@ -132,8 +133,7 @@ ReaderResult open_images(const caffe::LayerParameter& layer, const FeedOptions& 
   SPEEDO_TRY(check_new_size(data));
   SPEEDO_ASSIGN(Transformer transformer,
                 Transformer::create(layer.transform_param(), options.phase, options.base));
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(data.source(), options.base));
-  SPEEDO_ASSIGN(ImageList list, ImageList::read(file));
+  SPEEDO_ASSIGN(ImageList list, read_found(data.source(), options.base, ImageList::read));
   auto source = std::make_unique<ImageListSource>(
       std::move(list),
       ImageListOptions{.root = root_beside(data.source(), data.root_folder(), options.base),
@@ -154,8 +154,10 @@ ReaderResult open_windows(const caffe::LayerParameter& layer, const FeedOptions&
   if (data.source().empty()) return bad_field("window_data_param has no source");
   SPEEDO_TRY(check_batch_size(data.batch_size()));
   SPEEDO_ASSIGN(const WindowShape shape, window_shape(data, layer.transform_param(), options.base));
-  SPEEDO_ASSIGN(const std::filesystem::path found, find_file(data.source(), options.base));
-  SPEEDO_ASSIGN(WindowFile file, WindowFile::read(found, data));
+  SPEEDO_ASSIGN(WindowFile file,
+                read_found(data.source(), options.base, [&](const std::filesystem::path& found) {
+                  return WindowFile::read(found, data);
+                }));
   WindowBatchReader::Options reader;
   reader.batch_size = data.batch_size();
   reader.foreground =

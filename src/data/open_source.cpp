@@ -10,8 +10,8 @@
 #include <speedo/base/folder.hpp>
 #include <speedo/base/remote_files.hpp>
 
-#include "base/from_uri.hpp"
 #include "base/input_roots.hpp"
+#include "base/read_found.hpp"
 #include "data/datum/datum_source.hpp"
 #include "data/image/image_files.hpp"
 #include "data/leveldb/leveldb_source.hpp"

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <speedo/base/remote_files.hpp>
 
 #include "base/parse_number.hpp"
+#include "base/read_found.hpp"
 #include "core/prototxt.hpp"
 #include "data/claimed_size.hpp"
 
@@ -107,14 +107,7 @@ Result<Shapes> shapes_of_inputs(const caffe::NetParameter& net, const DeployRequ
 }  // namespace
 
 Result<caffe::NetParameter> read_whole_net(const DeployRequest& request) {
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(request.model, {}));
-  auto net = read_net_prototxt(file);
-  if (!net) {
-    Error error = std::move(net).error();
-    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
-    return error;
-  }
-  return net;
+  return read_found(request.model, {}, read_net_prototxt);
 }
 
 Result<std::unique_ptr<Net>> plan_whole_net(const caffe::NetParameter& net, Phase phase,

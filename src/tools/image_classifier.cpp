@@ -7,9 +7,9 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <speedo/base/remote_files.hpp>
 
 #include "base/parse_number.hpp"
+#include "base/read_found.hpp"
 #include "data/image/encoded_image.hpp"
 #include "data/image/mean.hpp"
 #include "data/image/resize.hpp"
@@ -54,8 +54,7 @@ Result<std::string> input_of(const Net& net) {
 Result<std::vector<float>> read_channel_means(const std::string& text) {
   if (text == "none") return std::vector<float>{};
   if (std::vector<float> numbers = numbers_in(text); !numbers.empty()) return numbers;
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(text, {}));
-  SPEEDO_ASSIGN(const MeanImage mean, read_mean(file));
+  SPEEDO_ASSIGN(const MeanImage mean, read_found(text, {}, read_mean));
   const auto pixels = static_cast<std::size_t>(mean.dims.height * mean.dims.width);
   std::vector<float> means;
   for (auto first = mean.values.begin(); first != mean.values.end();

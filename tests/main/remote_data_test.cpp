@@ -133,6 +133,16 @@ TEST_CASE("A solver, its net and the data may all lie beside each other on a ser
   REQUIRE(trained.exit_code == 0);
   CHECK((data.weights() == expected));
 
+  // One that names no prefix for its snapshots: they come into the folder that it is called in.
+  server.put("bare.prototxt", std::regex_replace(data.place.read("solver.prototxt"),
+                                                 std::regex("snapshot_prefix: \"[^\"]*\""), ""));
+  const Outcome bare =
+      data.run({"/usr/bin/env", "-C", data.place.folder().string(), program("speedo"), "train",
+                "-solver", server.uri("bare.prototxt")});
+  INFO(bare.errors);
+  REQUIRE(bare.exit_code == 0);
+  CHECK(fs::exists(data.place.file("bare_iter_6.caffemodel")));
+
   fs::rename(data.place.file("snap_iter_6.caffemodel"), server.file("begin.caffemodel"));
   const std::string layer = ServedData::data_layer(server.uri("digits_lmdb"), "LMDB");
   const std::string local_model = server.file("begin.caffemodel").string();

@@ -2,7 +2,7 @@
 
 #include <speedo/base/remote_files.hpp>
 
-#include "base/from_uri.hpp"
+#include "base/read_found.hpp"
 #include "remote/byte_parts.hpp"
 #include "remote/retries.hpp"
 #include "support/catch.hpp"

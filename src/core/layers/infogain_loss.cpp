@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include <speedo/backend/labels.hpp>
-#include <speedo/base/remote_files.hpp>
 
+#include "base/read_found.hpp"
 #include "caffe.pb.h"
 #include "core/blob_proto.hpp"
 #include "core/layers/bad_label.hpp"
@@ -29,9 +29,7 @@ Result<void> InfogainLossLayer::setup(const LayerContext& context, Tensors botto
 
 Result<void> InfogainLossLayer::read_matrix() {
   const std::string& source = parameter_message().infogain_loss_param().source();
-  const auto path = find_file(source, context().feed_options.base);
-  if (!path) return error("matrix: " + path.error().message, path.error().code);
-  const auto blob = read_blob_file(*path);
+  const auto blob = read_found(source, context().feed_options.base, read_blob_file);
   if (!blob) return error("matrix: " + blob.error().message, blob.error().code);
   // Room for what is stored, and not for what a damaged shape claims.
   matrix_.resize(static_cast<std::size_t>(std::max(blob->data_size(), blob->double_data_size())));

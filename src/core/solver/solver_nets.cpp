@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
+#include "base/read_found.hpp"
 #include "caffe.pb.h"
 #include "core/hdf5_names.hpp"
 #include "core/prototxt.hpp"
@@ -29,9 +30,8 @@ struct NetSource {
 Result<NetSource> read_source(const std::string& field, const std::string& file,
                               const fs::path& base) {
   const fs::path place = resolve_name(file, base);
-  SPEEDO_ASSIGN(const fs::path path, find_file(place.string(), base));
   NetSource source{{}, field + " file: " + file, place.parent_path()};
-  SPEEDO_ASSIGN(source.net, read_net_prototxt(path));
+  SPEEDO_ASSIGN(source.net, read_found(place.string(), base, read_net_prototxt));
   return source;
 }
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 #include <speedo/base/assert.hpp>
-#include <speedo/base/remote_files.hpp>
 
+#include "base/read_found.hpp"
 #include "base/simd.hpp"
 #include "caffe.pb.h"
 #include "data/image/mean.hpp"
@@ -71,8 +71,7 @@ Result<Transformer> Transformer::create(const caffe::TransformationParameter& pa
   transformer.crop_ = parameter.crop_size();
   transformer.mean_values_.assign(parameter.mean_value().begin(), parameter.mean_value().end());
   if (parameter.has_mean_file()) {
-    SPEEDO_ASSIGN(const std::filesystem::path file, find_file(parameter.mean_file(), base));
-    SPEEDO_ASSIGN(MeanImage mean, read_mean(file));
+    SPEEDO_ASSIGN(MeanImage mean, read_found(parameter.mean_file(), base, read_mean));
     transformer.mean_dims_ = mean.dims;
     transformer.mean_image_ = std::move(mean.values);
   }

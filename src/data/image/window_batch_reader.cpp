@@ -10,6 +10,7 @@
 #include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
+#include "base/read_found.hpp"
 #include "caffe.pb.h"
 #include "data/claimed_size.hpp"
 #include "data/image/encoded_image.hpp"
@@ -150,8 +151,7 @@ Result<WindowShape> window_shape(const caffe::WindowDataParameter& window,
   if (!shape.mean_values.empty()) {
     return bad_window_field("mean_file and mean_value exclude each other");
   }
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(transform.mean_file(), base));
-  SPEEDO_ASSIGN(MeanImage mean, read_mean(file));
+  SPEEDO_ASSIGN(MeanImage mean, read_found(transform.mean_file(), base, read_mean));
   shape.mean_height = mean.dims.height;
   shape.mean_width = mean.dims.width;
   if (shape.mean_height != shape.mean_width || shape.mean_width < shape.crop) {

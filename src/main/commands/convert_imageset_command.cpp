@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/random_bits.hpp"
+#include "base/read_found.hpp"
 #include "base/whole_path.hpp"
 #include "cli/flags/caffe_flags.hpp"
 #include "cli/flags/compute_flags.hpp"
@@ -104,8 +105,7 @@ Result<int> convert_imageset_command(const CommandLine& line) {
   install_signal_handlers(SignalEffect::kStop, SignalEffect::kStop);
   ConvertImagesOptions& options = flags.options;
   if (!values.given("threads")) options.threads = default_threads();
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(flags.list, {}));
-  SPEEDO_ASSIGN(ImageList list, ImageList::read(file));
+  SPEEDO_ASSIGN(ImageList list, read_found(flags.list, {}, ImageList::read));
   SPEEDO_TRY(check_replaced(flags, list));
   if (flags.shuffle) {
     options.shuffle_seed = flags.seed ? *flags.seed : random_bits() % kCountMax;

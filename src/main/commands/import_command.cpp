@@ -6,9 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <speedo/backend/backend.hpp>
-#include <speedo/base/remote_files.hpp>
 
 #include "base/log.hpp"
+#include "base/read_found.hpp"
 #include "cli/kept_inputs.hpp"
 #include "cli/net_inputs.hpp"
 #include "cli/report/console.hpp"
@@ -137,8 +137,7 @@ Result<int> import_command(const CommandLine& line) {
                           "--output " + flags.output));
 
   set_up_console(false);
-  SPEEDO_ASSIGN(const std::filesystem::path place, find_file(flags.weights, {}));
-  SPEEDO_ASSIGN(const SafetensorsFile file, SafetensorsFile::open(place));
+  SPEEDO_ASSIGN(const SafetensorsFile file, read_found(flags.weights, {}, SafetensorsFile::open));
   const TrainerParts parts = trainer_parts();
   SPEEDO_ASSIGN(const std::unique_ptr<Backend> backend, parts.make_backend());
   const std::unique_ptr<FeedFactory> feeds = parts.make_feeds();

@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <speedo/base/file.hpp>
-#include <speedo/base/remote_files.hpp>
 
 #include "base/parse_number.hpp"
+#include "base/read_found.hpp"
 #include "caffe.pb.h"
 #include "cli/kept_inputs.hpp"
 #include "core/prototxt.hpp"
@@ -76,15 +76,9 @@ Result<std::unique_ptr<TestEvaluation>> TestEvaluation::create(const EvaluationF
     SPEEDO_TRY(check_target(report, inputs, "the report " + report));
     SPEEDO_TRY(check_file_writable(report));
   }
-  SPEEDO_ASSIGN(const std::filesystem::path file, find_file(net.model, {}));
-  auto message = read_net_prototxt(file);
-  if (!message) {
-    Error error = std::move(message).error();
-    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kConfig;
-    return error;
-  }
+  SPEEDO_ASSIGN(const caffe::NetParameter message, read_found(net.model, {}, read_net_prototxt));
   SPEEDO_ASSIGN(ScoredBlobs blobs,
-                find_scored_blobs(*message, test_state(net, *message), flags.scores));
+                find_scored_blobs(message, test_state(net, message), flags.scores));
   std::unique_ptr<TestEvaluation> made(new TestEvaluation(flags, net, std::move(blobs)));
   made->top_k_ = std::move(top_k);
   return made;
