@@ -196,7 +196,9 @@ bool ProofCluster::is_stale(const Mastership& mastership) const {
 void ProofCluster::watch_start(Mastership& mastership, const Merger::Copy& start) {
   ProofMaster& master = *mastership.master;
   lease_checker_.begins(master.term());
-  if (mastership.store_incarnation == servers_.incarnation()) {
+  // One that was replaced as it began may have chosen before its successor put anything.
+  const bool is_as_chosen = mastership.store_incarnation == servers_.incarnation();
+  if (is_as_chosen && !is_stale(mastership)) {
     start_checker_.begins(start.state, master.chosen_files());
   }
   lineage_.begin(master.term(),
