@@ -18,11 +18,12 @@ namespace {
 
 using Names = std::set<std::string>;
 
-// A layer that stays, or the place of one that goes, whose reading may need what it reads.
+// A layer that stays, or the place of one that goes.
 struct Step {
   caffe::LayerParameter layer;
   std::vector<std::string> read;         // in the training net
-  std::vector<std::string> needed = {};  // of a layer that goes
+  // What somebody may want where a layer goes: of what it read, or what it has left in its place.
+  std::vector<std::string> needed = {};
   bool stays = true;
 };
 
@@ -194,7 +195,8 @@ std::vector<Step> steps_of(const caffe::NetParameter& net) {
       steps.push_back({plain(layer), bottoms_of(layer)});
     } else if (!activation.empty() && layer.bottom_size() > 0 &&
                (layer.top_size() > 1 || !has_activation(net, activation, layer))) {
-      steps.push_back({as_activation(layer, activation, taken), bottoms_of(layer)});
+      const caffe::LayerParameter made = as_activation(layer, activation, taken);
+      steps.push_back({made, bottoms_of(layer), {made.top(0)}});
     } else {
       steps.push_back({.layer = {},
                        .read = bottoms_of(layer),
@@ -253,10 +255,8 @@ std::vector<caffe::LayerParameter> needed_layers(const std::vector<Step>& steps,
   if (outputs.empty()) needed = outputs_of(steps);
   std::vector<caffe::LayerParameter> layers;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (!step->stays) {
-      if (outputs.empty()) needed.insert(step->needed.begin(), step->needed.end());
-      continue;
-    }
+    if (outputs.empty()) needed.insert(step->needed.begin(), step->needed.end());
+    if (!step->stays) continue;
     caffe::LayerParameter layer = step->layer;
     const auto is_needed = [&](const std::string& top) { return needed.count(top) != 0; };
     if (std::none_of(layer.top().begin(), layer.top().end(), is_needed)) continue;

@@ -116,6 +116,23 @@ TEST_CASE(
   CHECK(from("type: 'EuclideanLoss' bottom: 'act' bottom: 'other'") == both);
 }
 
+TEST_CASE("the probabilities of a loss stay, whoever that goes reads them") {
+  const caffe::NetParameter heads = deployed(R"(
+    layer { name: "data" type: "Data" top: "data" top: "label" }
+    layer { name: "a" type: "InnerProduct" bottom: "data" top: "a" }
+    layer { name: "b" type: "InnerProduct" bottom: "data" top: "b" }
+    layer { name: "c" type: "InnerProduct" bottom: "data" top: "c" }
+    layer { name: "la" type: "SoftmaxWithLoss" bottom: "a" bottom: "label" top: "la" top: "pa" }
+    layer { name: "lb" type: "SoftmaxWithLoss" bottom: "b" bottom: "label" top: "lb" top: "pb" }
+    layer { name: "lc" type: "InfogainLoss" bottom: "c" bottom: "label" top: "lc" top: "pc" }
+    layer { name: "unused" type: "Silence" bottom: "pa" bottom: "pc" }
+    layer { name: "file" type: "HDF5Output" bottom: "pb" bottom: "label" })",
+                                             {.shapes = {{"data", {2, 2}}}});
+  CHECK(layers_of(heads) == Layers{"data:Input", "a:InnerProduct", "b:InnerProduct",
+                                   "c:InnerProduct", "prob:Softmax", "lb/prob:Softmax",
+                                   "lc/prob:Softmax"});
+}
+
 TEST_CASE("a net of which nothing but inputs is left is none") {
   const auto net = deploy_net(net_from(R"(
     layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 2 } } }

@@ -63,7 +63,8 @@ Result<void> match_layer(const caffe::LayerParameter& source, const StoredLayer&
       return Error{
           ErrorCode::kMismatch,
           fmt::format("layer '{}' ({}): parameter {} has shape {} in the weights and {} in "
-                      "the net; rename the layer to train it from scratch",
+                      "the net: they are of another net, or of inputs of another shape; a layer "
+                      "that is to be trained from scratch needs another name",
                       receiver.name, receiver.type, i, stored_shape(blob), to_string(shape))};
     }
     if (!holds_all_values(blob, shape)) {
