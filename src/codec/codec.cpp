@@ -51,7 +51,8 @@ void check_codec(const CodecSpec& spec, std::size_t count) {
 }
 
 void write_with_residual(const DenseCodec& codec, std::span<const float> values,
-                         std::span<float> residual, std::byte* target) {
+                         std::span<float> residual, std::span<const ExactRange> exact,
+                         std::byte* target) {
   if (codec.pack_with_residual != nullptr) {
     codec.pack_with_residual(values, residual, target);
     return;
@@ -62,16 +63,22 @@ void write_with_residual(const DenseCodec& codec, std::span<const float> values,
     const std::span<float> input = residual.subspan(start, size);
     std::byte* const bytes = target + codec.bytes(start);
     codec_kernels::add(size, values.data() + start, input.data());
-    codec.pack(input, bytes);
+    if (codec.pack_around != nullptr) {
+      while (!exact.empty() && exact.front().end <= start) exact = exact.subspan(1);
+      codec.pack_around(input, start, exact, bytes);
+    } else {
+      codec.pack(input, bytes);
+    }
     const bool is_sound = codec.unpack(bytes, std::span(decoded).first(size));
     SPEEDO_ASSERT(is_sound);
     codec_kernels::subtract(size, decoded.data(), input.data());
   }
 }
 
-// The codec's own bytes, of finite inputs.
+// The codec's own bytes, of finite inputs, which are zeros in the ranges of `exact`.
 std::size_t write_own(const CodecSpec& spec, std::span<const float> values,
-                      std::span<float> residual, std::byte* target) {
+                      std::span<float> residual, std::span<const ExactRange> exact,
+                      std::byte* target) {
   const bool feedback = !residual.empty();
   const DenseCodec* const dense = dense_codec(spec.kind);
   if (dense == nullptr) {
@@ -79,7 +86,7 @@ std::size_t write_own(const CodecSpec& spec, std::span<const float> values,
     return write_sparse(spec, feedback ? residual : values, residual, target);
   }
   if (feedback) {
-    write_with_residual(*dense, values, residual, target);
+    write_with_residual(*dense, values, residual, exact, target);
   } else {
     dense->pack(values, target);
   }
@@ -109,7 +116,7 @@ std::size_t write_with_exact(const CodecSpec& spec, std::span<const float> value
   std::byte* const behind = target.data() + encoded_bytes_max(spec, values.size());
   const std::size_t size = write_exact(residual, exact, behind);
   for_each_exact([](float value, float& left) { left = -value; });
-  const std::size_t own = write_own(spec, values, residual, target.data());
+  const std::size_t own = write_own(spec, values, residual, exact, target.data());
   for_each_exact([](float, float& left) { left = 0.0F; });
   std::memmove(target.data() + own, behind, size);
   return own + size;
@@ -171,7 +178,7 @@ Result<std::size_t> encode(const CodecSpec& spec, std::span<const float> values,
   if (most >= kInfinityBits) {
     return Error{ErrorCode::kNotFinite, "a value that is to be sent is NaN or infinite"};
   }
-  if (exact.empty()) return write_own(spec, values, residual, target.data());
+  if (exact.empty()) return write_own(spec, values, residual, {}, target.data());
   SPEEDO_ASSERT(feedback && spec.kind != CodecKind::kNone);
   return write_with_exact(spec, values, residual, target, exact);
 }

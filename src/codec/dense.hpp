@@ -21,6 +21,10 @@ struct DenseCodec {
                              std::byte* target);
   // Reads as many; false if pack() cannot have written them, `target` is void then.
   bool (*unpack)(const std::byte* source, std::span<float> target);
+  // As pack(), of values that begin at element `start` of a chunk, where those in the ranges are
+  // zeros that nobody decodes: the others come out as without them. Null where they do anyway.
+  void (*pack_around)(std::span<const float> values, std::size_t start,
+                      std::span<const ExactRange> exact, std::byte* target) = nullptr;
 };
 
 // Values that are coded at a time: they stay in the first-level cache from one loop to the next.

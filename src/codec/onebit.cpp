@@ -3,14 +3,18 @@
 #include <cstring>
 #include <limits>
 
+#include <speedo/base/assert.hpp>
+
 #include "base/simd.hpp"
 #include "codec/bits.hpp"
 #include "codec/dense.hpp"
+#include "codec/exact.hpp"
 
 // Seide, Fu, Droppo, Li, Yu 2014, "1-bit stochastic gradient descent", with blocks in place of a
 // matrix's columns. For each 512 values, or those that are left: float mean of the negative ones,
 // float mean of the others, and a bit for each value, 1 where it is negative, the first in the
 // lowest bit. A value becomes its part's mean, so the block's sum stays; an empty part's is 0.
+// Values that travel as they are, zeros here, belong to no part.
 
 namespace speedo {
 namespace onebit_kernels {
@@ -90,7 +94,8 @@ std::size_t onebit_bytes(std::size_t count) {
   return blocks * onebit_kernels::kHeadBytes + bit_bytes(count);
 }
 
-void pack_onebit_block(std::span<const float> block, std::byte* target) {
+// `apart`: how many of the block's zeros travel as they are.
+void pack_onebit_block(std::span<const float> block, std::size_t apart, std::byte* target) {
   OneBitFlags flags{};
   const std::size_t negative_count =
       onebit_kernels::flag_negative(block.size(), block.data(), flags.data());
@@ -101,16 +106,24 @@ void pack_onebit_block(std::span<const float> block, std::byte* target) {
   std::array<float, 2> sums;
   onebit_kernels::sum_parts(block.size(), block.data(), sums.data());
   store(target, onebit_kernels::mean(sums[0], negative_count));
-  store(target + sizeof(float), onebit_kernels::mean(sums[1], block.size() - negative_count));
+  SPEEDO_ASSERT(negative_count + apart <= block.size());
+  const std::size_t others = block.size() - negative_count - apart;
+  store(target + sizeof(float), onebit_kernels::mean(sums[1], others));
 }
 
-void pack_onebit(std::span<const float> values, std::byte* target) {
+void pack_onebit_around(std::span<const float> values, std::size_t start,
+                        std::span<const ExactRange> exact, std::byte* target) {
   while (!values.empty()) {
     const auto block = values.first(std::min(onebit_kernels::kBlock, values.size()));
     values = values.subspan(block.size());
-    pack_onebit_block(block, target);
+    pack_onebit_block(block, exact_within(exact, start, start + block.size()), target);
+    start += block.size();
     target += onebit_bytes(block.size());
   }
+}
+
+void pack_onebit(std::span<const float> values, std::byte* target) {
+  pack_onebit_around(values, 0, {}, target);
 }
 
 bool unpack_onebit_block(const std::byte* source, std::span<float> block) {
@@ -144,6 +157,7 @@ bool unpack_onebit(const std::byte* source, std::span<float> target) {
 
 }  // namespace
 
-const DenseCodec kOneBitCodec = {onebit_bytes, pack_onebit, nullptr, unpack_onebit};
+const DenseCodec kOneBitCodec = {onebit_bytes, pack_onebit, nullptr, unpack_onebit,
+                                 pack_onebit_around};
 
 }  // namespace speedo

@@ -148,20 +148,22 @@ TEST_CASE("what was left out is kept for contributions of the same kind", "[code
   CHECK(codec.residual_norm() == 0.0);
 }
 
-// Of two parameters the first ends in the middle of a block of onebit, and behind it is padding; a
-// statistic goes on from one chunk to the next.
+// Of two parameters the first ends in the middle of a block of onebit, and behind it are padding
+// and a parameter that does not learn; a statistic goes on from one chunk to the next.
 TEST_CASE("what no gradient steers is sent as it is, and leaves nothing", "[codec]") {
   const std::string name = GENERATE("bf16", "fp16", "int8", "onebit", "threshold:1", "topk:0.1");
   const bool feeds_back = GENERATE(true, false);
   CAPTURE(name, feeds_back);
   ParameterLayout layout;
-  const auto add = [&](std::int64_t count, bool is_statistic) {
+  const auto add = [&](std::int64_t count, bool is_statistic, float lr_mult = 1.0F) {
     ParameterSlot slot;
     slot.shape = Shape({count});
     slot.is_statistic = is_statistic;
+    slot.lr_mult = lr_mult;
     return layout.add(slot);
   };
   const std::size_t first = add(1001, false);
+  add(9, false, 0.0F);
   const std::size_t statistic = add(kChunkElements, true);
   const std::size_t second = add(5, false);
   const auto slot_of = [&](std::size_t element) {

@@ -55,7 +55,7 @@ std::string to_string(const CodecSpec& spec);
 struct ExactRange {
   std::size_t begin = 0, end = 0;
 };
-// Bytes that encode() needs for these, beside encoded_bytes_max().
+// Bytes that encode() needs for these at most, beside encoded_bytes_max(): zeros take less.
 std::size_t exact_bytes(std::span<const ExactRange> exact);
 
 // Bytes that encode() needs for `count` values, at most; for all but kThreshold and kTopK it is
@@ -79,7 +79,7 @@ CodecBytes encoded_bytes(CodecKind kind, std::size_t count);
 //
 // In the ranges of `exact` decode() will give the input itself, of which nothing is left: not to be
 // cut, rounded, or left for later are values that no later message makes up for in time. The
-// codec takes them for zeros.
+// codec takes them for zeros, which are of no mean.
 //
 // Errors: kNotFinite if an input is NaN or infinite, also as the sum of the two; the residual is
 // unchanged then, and `target` void.

@@ -17,7 +17,7 @@
 // Each message encodes to less than kMessageBytesMax; senders truncate texts to kTextMax.
 namespace speedo {
 
-inline constexpr std::uint32_t kProtocolVersion = 15;
+inline constexpr std::uint32_t kProtocolVersion = 16;
 
 inline constexpr std::uint64_t kNoRun = UINT64_MAX;
 inline constexpr std::uint64_t kNoVersion = UINT64_MAX;

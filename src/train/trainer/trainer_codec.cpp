@@ -55,10 +55,8 @@ void TrainerCodec::set_layout(const ParameterLayout& layout) {
     const auto begin = static_cast<std::size_t>(slot.offset);
     const std::size_t end = begin + static_cast<std::size_t>(slot.count());
     append(next, begin, unsteered_);
-    if (slot.is_statistic) {
-      append(begin, end, statistics_);
-      append(begin, end, unsteered_);
-    }
+    if (slot.is_statistic) append(begin, end, statistics_);
+    if (slot.is_statistic || slot.lr_mult == 0.0F) append(begin, end, unsteered_);
     next = end;
   }
   append(next, static_cast<std::size_t>(layout.element_count()), unsteered_);
@@ -111,8 +109,8 @@ void TrainerCodec::take_residual(std::span<const float> residual) {
   committed_.reset();
 }
 
-// onebit has no zero: what it makes of padding would count in norms, which is why that goes with
-// the statistics.
+// onebit has no zero: what it makes of parameters that do not learn would change them, and what it
+// makes of padding would count in norms, which is why both go with the statistics.
 std::vector<ExactRange> TrainerCodec::exact_in(std::size_t chunk) const {
   const std::size_t begin = chunk * chunk_length();
   const std::size_t end = begin + chunk_elements(count_, chunk);

@@ -67,7 +67,7 @@ class TrainerCodec {
   std::vector<float> residual_, next_;
   std::optional<std::uint64_t> committed_;
   std::vector<std::byte> bytes_;
-  // Of contributions. `unsteered_`: with the padding between parameters.
+  // Of contributions. `unsteered_`: with parameters that do not learn, and the padding between all.
   std::vector<ExactRange> statistics_, unsteered_;
   std::size_t exact_room_ = 0;  // bytes, of any chunk
   std::vector<float> unsent_;   // of a chunk: what is lost without error feedback
