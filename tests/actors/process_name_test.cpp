@@ -1,12 +1,15 @@
 #include "base/process_name.hpp"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "support/catch.hpp"
+#include "support/skip.hpp"
 
 namespace speedo {
 namespace {
@@ -45,6 +48,31 @@ struct DeadChild {
   std::string name;
 };
 
+constexpr int kCannotMount = 77;
+
+// What `judge` returns in a process of its own that sees no more than an empty folder at `hidden`,
+// and is another user if it may; kCannotMount if the system forbids such a view.
+template <class Judge>
+int judged_without(const std::string& hidden, Judge judge) {
+  const pid_t id = ::fork();
+  if (id == 0) {
+    if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) {
+      ::_exit(kCannotMount);
+    }
+    if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", hidden.c_str(), "tmpfs", 0, nullptr) != 0) {
+      ::_exit(kCannotMount);
+    }
+    constexpr uid_t kAnother = 54321;
+    [[maybe_unused]] const int as_before = ::setresuid(kAnother, kAnother, kAnother);
+    ::_exit(judge());
+  }
+  int status = 0;
+  REQUIRE(::waitpid(id, &status, 0) == id);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
 }  // namespace
 
 TEST_CASE("a process is known by its name, alive, stopped, dead and buried") {
@@ -74,6 +102,26 @@ TEST_CASE("of processes elsewhere nothing is known") {
   for (const char* text : {"", " ", "/", "x/ 1 2", "h/99999999999999999999 1 2/3", "h/-1 1 2/3"}) {
     CHECK_FALSE(is_known_dead(text));
   }
+}
+
+TEST_CASE("a process that /proc hides is known dead only when the kernel has none of that number") {
+  const std::string name = process_name();
+  const std::string folder = "/proc/" + std::to_string(::getpid());
+  const int dead = judged_without(folder, [&name] { return is_known_dead(name) ? 1 : 0; });
+  if (dead == kCannotMount) SPEEDO_SKIP("no mounts of its own here");
+  CHECK(dead == 0);
+}
+
+TEST_CASE("where /proc is not that of this process nothing is known of any") {
+  const std::string number = std::to_string(::getpid());
+  const int dead = judged_without("/proc", [&number] {
+    std::string name = process_name();
+    const std::size_t from = name.find('/') + 1;
+    name.replace(from, name.find(' ') - from, number);
+    return is_known_dead(name) ? 1 : 0;
+  });
+  if (dead == kCannotMount) SPEEDO_SKIP("no mounts of its own here");
+  CHECK(dead == 0);
 }
 
 TEST_CASE("people see host and number") {
