@@ -25,6 +25,17 @@ void open_standard_files() {
   }
 }
 
+// What a program was left with by whoever started it: blocked, a signal that is to end it never
+// comes; ignored, the end of what it starts is never told.
+void settle_signals() {
+  ::signal(SIGCHLD, SIG_DFL);
+  ::signal(SIGXFSZ, SIG_IGN);  // A file that grows beyond the limit is an error of its write.
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&heard, signal);
+  ::sigprocmask(SIG_UNBLOCK, &heard, nullptr);
+}
+
 // `code`, or that of a result that could not be written.
 int flush_result(const char* program, int code) {
   const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
@@ -40,7 +51,7 @@ std::vector<std::string> arguments_of(int argc, char** argv) { return {argv + 1,
 
 int run_process(const char* program, int argc, char** argv, const ProgramBody& body) {
   open_standard_files();
-  ::signal(SIGXFSZ, SIG_IGN);  // A file that grows beyond the limit is an error of its write.
+  settle_signals();
   set_up_out_of_room(program);
   set_up_uncaught();
   const int code = run_program(program, [&] {

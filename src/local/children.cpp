@@ -67,7 +67,11 @@ std::vector<std::string> environment_texts(const ChildCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD}) {
+    ::signal(signal, SIG_DFL);
+  }
+  // To a terminal that stops whom it does not belong to (stty tostop) it writes for its parent.
+  ::signal(SIGTTOU, SIG_IGN);
   const int input = launch.input >= 0 ? launch.input : ::open("/dev/null", O_RDONLY);
   ::dup2(input, STDIN_FILENO);
   if (launch.output >= 0) {
@@ -136,11 +140,14 @@ Children::Children(Guardian guardian) : guardian_(std::move(guardian)) {
 }
 
 Children::~Children() {
-  for (const auto& [pid, child] : running_) ::kill(-pid, SIGKILL);
+  // Where a process may not lead a group, there is none of its number.
+  for (const auto& [pid, child] : running_) {
+    if (::kill(-pid, SIGKILL) != 0) ::kill(pid, SIGKILL);
+  }
   while (!running_.empty()) {
-    const pid_t pid = ::waitpid(-1, nullptr, 0);
-    if (pid < 0 && errno != EINTR) break;
-    if (running_.contains(pid)) forget(pid);
+    const pid_t pid = running_.begin()->first;
+    if (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+    forget(pid);
   }
 }
 

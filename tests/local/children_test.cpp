@@ -54,6 +54,21 @@ TEST_CASE("A child runs on the processors that it was given, and its peak memory
   CHECK(last_line(command.output).ends_with(":\t" + std::to_string(processor)));
 }
 
+TEST_CASE("A child ignores that a terminal stops those in its background, and no other signal") {
+  const TempDir temporary;
+  Children children(Guardian::create(make_folder(temporary)).value());
+  ChildCommand command;
+  command.arguments = {"grep", "SigIgn", "/proc/self/status"};
+  command.output = temporary / "output";
+  REQUIRE(children.start(command));
+  REQUIRE(children.wait(seconds(10)));
+  const std::string line = last_line(command.output);
+  const std::uint64_t ignored = std::stoull(line.substr(line.rfind('\t') + 1), nullptr, 16);
+  const auto ignores = [&](int signal) { return ((ignored >> (signal - 1)) & 1U) != 0; };
+  CHECK(ignores(SIGTTOU));
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD}) CHECK_FALSE(ignores(signal));
+}
+
 TEST_CASE("The end of a child is told, with its exit code or signal") {
   const TempDir temporary;
   Children children(Guardian::create(make_folder(temporary)).value());

@@ -91,6 +91,25 @@ TEST_CASE("A conversion that is asked to stop leaves nothing behind") {
   CHECK(process.errors().find("stopped after") != std::string::npos);
 }
 
+TEST_CASE("Signals that were ignored or blocked before do what they should") {
+  Context place;
+  const std::string solver = place.write_solver("max_iter: 5");
+  const Outcome alone = place.run({"/usr/bin/env", "--ignore-signal=CHLD", program("speedo"), "run",
+                                   "--workers", "1", "--solver", solver});
+  INFO(alone.errors);
+  CHECK(alone.exit_code == 0);
+
+  const std::string endless = place.write_solver("max_iter: 100000000", "endless.prototxt");
+  for (const char* command : {"train", "run"}) {
+    INFO(command);
+    Process training = place.start(
+        {"/usr/bin/env", "--block-signal=TERM", program("speedo"), command, "--solver", endless});
+    REQUIRE(training.says("Iteration 10"));
+    training.signal(SIGTERM);
+    CHECK(Context::finish(training).exit_code == 0);
+  }
+}
+
 TEST_CASE("SIGHUP writes a snapshot and training goes on, with one process or many") {
   Context place;
   const std::string solver = place.write_solver("max_iter: 100000000");
