@@ -55,9 +55,16 @@ Finding check_threads() {
           "give this process more of them, if that is not meant"};
 }
 
+std::string show_limit(const MemoryLimit& limit) {
+  if (limit.bytes == MemoryLimit{}.bytes) return "how much there is is not known";
+  return fmt::format("{}: {}", limit.what, format_bytes(limit.bytes));
+}
+
 Finding check_memory_there(const std::filesystem::path& root) {
   const MemoryLimit limit = memory_limit(root);
-  return {"memory", Health::kOk, fmt::format("{}: {}", limit.what, format_bytes(limit.bytes))};
+  if (limit.bytes < MemoryLimit{}.bytes) return {"memory", Health::kOk, show_limit(limit)};
+  return {"memory", Health::kWarning, show_limit(limit),
+          "mount /proc, which tells; until then nothing is refused for want of memory"};
 }
 
 std::uint64_t open_files_max() {
@@ -96,9 +103,8 @@ Finding check_clock() {
 
 Finding check_memory(std::int64_t needed_bytes, const MemoryLimit& limit,
                      const std::string& parts) {
-  const std::string what =
-      fmt::format("{} are predicted{}{}; {}: {}", format_bytes(needed_bytes),
-                  parts.empty() ? "" : ": ", parts, limit.what, format_bytes(limit.bytes));
+  const std::string what = fmt::format("{} are predicted{}{}; {}", format_bytes(needed_bytes),
+                                       parts.empty() ? "" : ": ", parts, show_limit(limit));
   if (needed_bytes <= limit.bytes) return {"memory", Health::kOk, what};
   return {
       "memory", Health::kProblem, what,

@@ -17,6 +17,12 @@ TEST_CASE("The sums of records are Castagnoli's") {
   CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AAU);
 }
 
+TEST_CASE("A file of events has a name whatever its host is called") {
+  const std::string name = event_file_name("rack/1\n");
+  CHECK(name.starts_with("events.out.tfevents."));
+  CHECK(name.find(".rack_1_.") != std::string::npos);
+}
+
 TEST_CASE("Events are written as they are read: version, steps, times, tags, values") {
   const TempDir folder;
   auto file = EventFile::create(folder / "new" / "curves");

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "base/memory_limit.hpp"
@@ -328,6 +329,14 @@ TEST_CASE("A control group that is too small is a problem of the memory") {
   CHECK(small.health == Health::kProblem);
   CHECK(small.what.find("cgroup") != std::string::npos);
   CHECK(check_memory(std::int64_t{50} << 20U, limit).health == Health::kOk);
+  CHECK(check_memory(std::int64_t{50} << 20U, {}).what.ends_with("is not known"));
+
+  const TempDir no_proc;
+  const Findings there = check_machine(no_proc.path());
+  const auto memory = std::ranges::find(there, "memory", &Finding::check);
+  REQUIRE(memory != there.end());
+  CHECK(memory->health == Health::kWarning);
+  CHECK(memory->what.ends_with("is not known"));
 }
 
 TEST_CASE("--dry-run and doctor hold all processes of a run against the memory, as the run does") {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <system_error>
@@ -66,15 +67,18 @@ Error no_events(const std::filesystem::path& folder, const std::string& why) {
 
 }  // namespace
 
+std::string event_file_name(std::string host) {
+  const auto is_odd = [](unsigned char c) { return c == '/' || c < 0x20 || c == 0x7f; };
+  std::ranges::replace_if(host, is_odd, '_');
+  return fmt::format("events.out.tfevents.{:010}.{}.{}", static_cast<std::int64_t>(seconds_now()),
+                     host, ::getpid());
+}
+
 Result<std::unique_ptr<EventFile>> EventFile::create(const std::filesystem::path& folder) {
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) return no_events(folder, code.message());
-  // Readers take what sorts last for the newest.
-  const std::string name = fmt::format("events.out.tfevents.{:010}.{}.{}",
-                                       static_cast<std::int64_t>(seconds_now()), host_name(),
-                                       ::getpid());
-  const std::filesystem::path path = folder / name;
+  const std::filesystem::path path = folder / event_file_name(host_name());
   std::ofstream stream(path, std::ios::binary | std::ios::app);
   if (!stream) return no_events(folder, std::strerror(errno));
   std::unique_ptr<EventFile> file(new EventFile(path, std::move(stream)));

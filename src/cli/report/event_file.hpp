@@ -44,6 +44,10 @@ class EventFile {
   std::ofstream stream_;
 };
 
+// What TensorBoard takes for such a file: readers take what sorts last for the newest. Of a host
+// with letters that no file's name should have, others stand for these.
+std::string event_file_name(std::string host);
+
 // CRC-32C (Castagnoli), as TFRecords have it.
 std::uint32_t crc32c(std::string_view bytes);
 
