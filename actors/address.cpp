@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -40,11 +41,15 @@ bool is_host(std::string_view host) {
   return !host.empty() && host.find_first_of(kForbidden) == std::string_view::npos;
 }
 
-// An IPv6 address stands in brackets.
+// An IPv6 address stands in brackets; behind a '%' the interface of a link-local one.
 bool is_bracketed_host(std::string_view host) {
-  constexpr std::string_view kAllowed = "0123456789abcdefABCDEF:.%";
-  return host.size() > 4 && host.front() == '[' && host.back() == ']' &&
-         host.substr(1, host.size() - 2).find_first_not_of(kAllowed) == std::string_view::npos;
+  constexpr std::string_view kAllowed = "0123456789abcdefABCDEF:.";
+  if (host.size() <= 4 || host.front() != '[' || host.back() != ']') return false;
+  host = host.substr(1, host.size() - 2);
+  const std::size_t percent = std::min(host.find('%'), host.size());
+  const bool is_scoped = percent < host.size();
+  return host.substr(0, percent).find_first_not_of(kAllowed) == std::string_view::npos &&
+         (!is_scoped || is_host(host.substr(percent + 1)));
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ TEST_CASE("all forms of a master's address are understood") {
   require_address("akka.tcp://SpeeDO@10.0.0.2:56126/user/host", "10.0.0.2", 56126);
   require_address("akka.tcp://SpeeDO@10.0.0.2:56126", "10.0.0.2", 56126);
   require_address("[::1]:4000", "::1", 4000);
+  require_address("speedo://[fe80::1%eth0.5]:4000", "fe80::1%eth0.5", 4000);
 }
 
 TEST_CASE("what is not an address is a usage error that names it and the forms") {
@@ -30,7 +31,7 @@ TEST_CASE("what is not an address is a usage error that names it and the forms")
                              "host:0",     "host:65536",   "host:-1",       "host:4000x",
                              "host:4 000", "http://a:80",  "a b:4000",      "::1:4000",
                              "host: 4000", "speedo://:1",  "akka.tcp://a:1", "speedo://host:1/x",
-                             "[::1:4000",  "[]:4000"};
+                             "[::1:4000",  "[]:4000",      "[::1%]:4000",   "[::1%a b]:4"};
   for (const char* text : bad) {
     CAPTURE(text);
     const auto address = parse_address(text);
