@@ -9,6 +9,8 @@ namespace speedo::test {
 namespace {
 
 constexpr std::chrono::milliseconds kLook{20};
+// In which Sentinels are asked at least once.
+constexpr std::chrono::milliseconds kSomeRounds{3000};
 
 RedisOptions watched(const std::string& address) {
   RedisOptions options = patient(address);
@@ -35,6 +37,21 @@ void fail_over(RedisSentinelGroup& group) {
 
 bool is_primary(const RedisServer& server) {
   return ask_redis(server.port(), "ROLE").starts_with("master");
+}
+
+// Whether what is put goes to the replica after a failover, while the old primary is one still.
+bool leaves_primary(RedisSentinelGroup& group, ParameterStore& store) {
+  std::uint64_t version = 1;
+  bool has_left = false;
+  while (!has_left && is_primary(group.primary())) {
+    version += 1;
+    // Until then the replica follows what is written.
+    const bool is_promoted = is_primary(group.replica());
+    require(put(store, weights_key(), info_of(version, 100000), pattern(100000, version)));
+    has_left = is_promoted && version_at(group.replica()) == version;
+    std::this_thread::sleep_for(kLook);
+  }
+  return has_left;
 }
 
 }  // namespace
@@ -97,17 +114,32 @@ TEST_CASE("a primary that was replaced by order is left before it is demoted", "
                                   std::to_string(group.port()) + "/shelf"));
   require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
   fail_over(group);
-  std::uint64_t version = 1;
-  bool has_left = false;
-  while (!has_left && is_primary(group.primary())) {
-    version += 1;
-    // Until then the replica follows what is written.
-    const bool is_promoted = is_primary(group.replica());
-    require(put(*store, weights_key(), info_of(version, 100000), pattern(100000, version)));
-    has_left = is_promoted && version_at(group.replica()) == version;
-    std::this_thread::sleep_for(kLook);
-  }
-  CHECK(has_left);
+  CHECK(leaves_primary(group, *store));
+}
+
+// They count failovers from zero.
+TEST_CASE("Sentinels that were made anew are followed", "[redis]") {
+  RedisSentinelGroup group({.sentinel = "sentinel config-epoch shelf 5\n"});
+  const auto store = open(watched(group.address()));
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  std::this_thread::sleep_for(kSomeRounds);
+  group.renew_sentinel();
+  fail_over(group);
+  CHECK(leaves_primary(group, *store));
+}
+
+TEST_CASE("a Sentinel that missed the latest failover is not believed", "[redis]") {
+  RedisSentinelGroup group({.sentinel = "sentinel config-epoch shelf 5\n"});
+  RedisSentinelGroup behind;
+  const auto store = open(watched("redis-sentinel://127.0.0.1:" + std::to_string(group.port()) +
+                                  ",127.0.0.1:" + std::to_string(behind.port()) + "/shelf"));
+  require(put(*store, weights_key(), info_of(1, 100000), pattern(100000, 1)));
+  std::this_thread::sleep_for(kSomeRounds);
+  group.end_sentinel();
+  ask_redis(group.primary().port(), "CLIENT KILL TYPE normal");
+  require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
+  CHECK(version_at(group.primary()) == 2);
+  CHECK(version_at(behind.primary()) == 0);
 }
 
 TEST_CASE("what is written at the end goes to the new primary", "[redis]") {

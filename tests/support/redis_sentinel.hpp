@@ -29,15 +29,7 @@ class RedisSentinelGroup {
   explicit RedisSentinelGroup(const Lines& lines)
       : server_lines_("repl-diskless-sync-delay 0\n" + lines.servers),
         replica_({.extra = server_lines_ + replica_of(primary_)}) {
-    const std::string conf = (folder_ / "sentinel.conf").string();
-    std::ofstream(conf) << "bind 127.0.0.1\nport " << port_.port() << "\ndir "
-                        << folder_.path().string() << "\nsentinel monitor " << kWatched
-                        << " 127.0.0.1 " << primary_.port()
-                        << " 1\nsentinel down-after-milliseconds " << kWatched
-                        << " 1000\nsentinel failover-timeout " << kWatched << " 4000\n"
-                        << lines.sentinel;
-    const std::vector<std::string> command = {"/usr/bin/env", "redis-server", conf, "--sentinel"};
-    sentinel_ = std::make_unique<Process>(command, folder_ / "sentinel");
+    start_sentinel(lines.sentinel);
     await_replica();
   }
   // Until the Sentinel says that a replica follows the primary.
@@ -50,6 +42,12 @@ class RedisSentinelGroup {
   RedisServer& primary() { return primary_; }  // at first
   RedisServer& replica() { return replica_; }
   void end_sentinel() { sentinel_.reset(); }
+  // Another one in its place, which knows nothing of failovers before.
+  void renew_sentinel() {
+    end_sentinel();
+    start_sentinel({});
+    await_replica();
+  }
   // Where the Sentinel says that the primary is.
   int primary_port() const {
     const std::string answer = ask_redis(port_.port(), "SENTINEL GET-MASTER-ADDR-BY-NAME shelf");
@@ -59,6 +57,17 @@ class RedisSentinelGroup {
  private:
   static std::string replica_of(const RedisServer& primary) {
     return "replicaof 127.0.0.1 " + std::to_string(primary.port()) + "\n";
+  }
+  void start_sentinel(const std::string& lines) {
+    const std::string conf = (folder_ / "sentinel.conf").string();
+    std::ofstream(conf) << "bind 127.0.0.1\nport " << port_.port() << "\ndir "
+                        << folder_.path().string() << "\nsentinel monitor " << kWatched
+                        << " 127.0.0.1 " << primary_.port()
+                        << " 1\nsentinel down-after-milliseconds " << kWatched
+                        << " 1000\nsentinel failover-timeout " << kWatched << " 4000\n"
+                        << lines;
+    const std::vector<std::string> command = {"/usr/bin/env", "redis-server", conf, "--sentinel"};
+    sentinel_ = std::make_unique<Process>(command, folder_ / "sentinel");
   }
   void wait_for(const std::string& words, const std::string& answer) const {
     for (int i = 0; i < 3000; ++i) {

@@ -1,7 +1,5 @@
 #include "store/redis/primary_watch.hpp"
 
-#include <hiredis/hiredis.h>
-
 #include <algorithm>
 #include <chrono>
 #include <string_view>
@@ -11,7 +9,6 @@
 #include <speedo/base/thread_name.hpp>
 
 #include "base/log.hpp"
-#include "base/parse_number.hpp"
 #include "store/redis/sentinel_look_up.hpp"
 
 namespace speedo {
@@ -22,19 +19,13 @@ constexpr std::chrono::milliseconds kWatchInterval{1000};
 constexpr std::chrono::milliseconds kSentinelPatience{500};
 // At the end a failover that is under way is waited for, which takes some seconds.
 constexpr std::chrono::milliseconds kFailoverPatience{10000}, kFailoverLook{50};
+// By then Sentinels that reach each other have heard of a failover: they say so every two seconds.
+constexpr std::chrono::milliseconds kHearsay{10000};
 
 RedisOptions quick(RedisOptions options) {
   options.connect_timeout = std::min(options.connect_timeout, kSentinelPatience);
   options.command_timeout = std::min(options.command_timeout, kSentinelPatience);
   return options;
-}
-
-// Of an array of names and values.
-std::string_view value_of(const redisReply& reply, std::string_view name) {
-  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
-    if (text_of(*reply.element[i]) == name) return text_of(*reply.element[i + 1]);
-  }
-  return {};
 }
 
 // From the promotion on a Sentinel names the new primary.
@@ -48,7 +39,8 @@ bool is_before_promotion(std::string_view failover_state) {
 PrimaryWatch::PrimaryWatch(const RedisOptions& options, Take take)
     : options_(quick(options)),
       take_(std::move(take)),
-      sessions_(options.address.sentinels.size()) {
+      sessions_(options.address.sentinels.size()),
+      told_(sessions_.size()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -87,27 +79,40 @@ void PrimaryWatch::ask_at_end() {
 bool PrimaryWatch::ask_all() {
   std::optional<NamedPrimary> newest;
   bool is_being_replaced = false;
+  std::size_t answers = 0;
+  const Instant now = steady_clock().now();
   for (std::size_t i = 0; i < sessions_.size(); ++i) {
     auto named = ask(i);
     if (!named) {
       sessions_[i].reset();
       continue;
     }
+    answers += 1;
+    told_[i] = {named->epoch, now};
     is_being_replaced |= named->is_being_replaced;
     if (!newest || named->epoch > newest->epoch) newest = std::move(named);
   }
-  // Those that know of the latest one may be silent now.
-  if (!newest || newest->epoch < last_epoch_) return is_being_replaced;
-  last_epoch_ = newest->epoch;
+  if (!newest || newest->epoch < latest_epoch(answers, now)) return is_being_replaced;
   const std::string where = newest->host + ":" + std::to_string(newest->port);
-  if (where == last_) return is_being_replaced;
-  if (!last_.empty()) {
+  if (where != last_ && !last_.empty()) {
     SPEEDO_WARN("Sentinels name {} as the primary '{}', and no longer {}: going there", where,
                 options_.address.primary, last_);
   }
   last_ = where;
   take_(*newest);
   return is_being_replaced;
+}
+
+// Those that know of the latest failover may be silent, and what they said counts until most of the
+// others must have heard of it. Sentinels that were made anew count from zero: each replaces what
+// it said itself.
+std::uint64_t PrimaryWatch::latest_epoch(std::size_t answers, Instant now) const {
+  const bool most_answer = 2 * answers > told_.size();
+  std::uint64_t latest = 0;
+  for (const Told& told : told_) {
+    if (!most_answer || now < told.at + kHearsay) latest = std::max(latest, told.epoch);
+  }
+  return latest;
 }
 
 // Nothing: it does not say.
@@ -121,14 +126,13 @@ std::optional<NamedPrimary> PrimaryWatch::ask(std::size_t sentinel) {
   const std::string& primary = options_.address.primary;
   const auto named = primary_named_by(*session, primary);
   if (!named || !*named) return std::nullopt;
-  const auto facts = session->command({"SENTINEL", "MASTER", primary});
+  const auto facts = facts_of_primary(*session, primary);
   if (!facts) return std::nullopt;
-  return NamedPrimary{
-      .by = options_.address.sentinels[sentinel],
-      .host = (*named)->host,
-      .port = (*named)->port,
-      .epoch = parse_number<std::uint64_t>(value_of(**facts, "config-epoch")).value_or(0),
-      .is_being_replaced = is_before_promotion(value_of(**facts, "failover-state"))};
+  return NamedPrimary{.by = options_.address.sentinels[sentinel],
+                      .host = (*named)->host,
+                      .port = (*named)->port,
+                      .epoch = facts->epoch,
+                      .is_being_replaced = is_before_promotion(facts->failover_state)};
 }
 
 }  // namespace speedo

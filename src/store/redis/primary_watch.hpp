@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <speedo/base/clock.hpp>
 #include <speedo/store/redis_store.hpp>
 
 #include "store/redis/redis_session.hpp"
@@ -33,8 +34,8 @@ struct NamedPrimary {
 class PrimaryWatch {
  public:
   using Take = std::function<void(const NamedPrimary&)>;
-  // `take`: is told who the primary is, at first and whenever it is another, by the Sentinel that
-  // knows of the latest failover; on the watch's thread or in ask_at_end().
+  // `take`: is told who the primary is each time that they are asked, by the Sentinel that knows of
+  // the latest failover; on the watch's thread or in ask_at_end().
   PrimaryWatch(const RedisOptions& options, Take take);
   ~PrimaryWatch();
 
@@ -43,8 +44,15 @@ class PrimaryWatch {
   void ask_at_end();
 
  private:
+  // What a Sentinel said last.
+  struct Told {
+    std::uint64_t epoch = 0;
+    Instant at{};
+  };
+
   void run();
   bool ask_all();
+  std::uint64_t latest_epoch(std::size_t answers, Instant now) const;
   std::optional<NamedPrimary> ask(std::size_t sentinel);
 
   const RedisOptions options_;  // for sessions with Sentinels
@@ -52,8 +60,8 @@ class PrimaryWatch {
 
   std::mutex asking_;
   std::vector<std::unique_ptr<RedisSession>> sessions_;  // one a Sentinel; guarded by asking_
-  std::string last_;              // that was named; guarded by asking_
-  std::uint64_t last_epoch_ = 0;  // of that; guarded by asking_
+  std::vector<Told> told_;                               // by each Sentinel; guarded by asking_
+  std::string last_;                                     // that was named; guarded by asking_
   std::atomic<bool> has_ended_{false};
 
   std::mutex mutex_;

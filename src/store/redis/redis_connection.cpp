@@ -121,10 +121,12 @@ void RedisConnection::go_to_primary() {
     return each.host == primary->by.host && each.port == primary->by.port;
   });
   std::rotate(sentinels.begin(), known, known + 1);
-  last_progress_ = Clock::now();  // At the end another server has its own time to answer.
+  const RedisSession::Known now{primary->host, primary->port, primary->epoch};
+  // At the end another server has its own time to answer.
+  if (!now.is_there(std::exchange(known_, now))) last_progress_ = Clock::now();
   if (!session_) return;
   const RedisAddress& there = session_->address();
-  if (there.host != primary->host || there.port != primary->port) drop_session();
+  if (there.host != now.host || there.port != now.port) drop_session();
 }
 
 RedisConnection::Clock::time_point RedisConnection::patience_end() const {
@@ -192,8 +194,7 @@ void RedisConnection::try_connect() {
   const auto stop = [this] {
     return stopping_.load() || (is_hurried() && Clock::now() >= patience_end());
   };
-  auto session =
-      RedisSession::connect(options_, stale_, {.look_up = extras_.look_up, .stop = stop});
+  auto session = RedisSession::connect(options_, stale_, {extras_.look_up, stop, known_});
   if (!session) {
     const bool was_let_in = server_ != 0;
     connection_failed(was_let_in && doubts(session.error(), doubts_) ? unheard(session.error())

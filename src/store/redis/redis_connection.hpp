@@ -139,6 +139,7 @@ class RedisConnection {
   std::optional<Error> given_up_;      // for good
   NoteInterval warnings_;              // of a server that is away
   std::optional<RedisClient> stale_;
+  std::optional<RedisSession::Known> known_;  // the primary that Sentinels named last
   std::uint64_t server_ = 0;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -45,10 +45,20 @@ class RedisSession {
   };
   using Reply = std::unique_ptr<redisReply, Free>;
 
+  // The latest primary that Sentinels named, and the epoch of their configuration then.
+  struct Known {
+    std::string host;
+    int port = 0;
+    std::uint64_t epoch = 0;
+    bool is_there(const std::optional<Known>& before) const {
+      return before && before->host == host && before->port == port;
+    }
+  };
   // How a host's name becomes an address, for connect_timeout at most.
   struct Names {
     LookUp look_up = ask_system;
     std::function<bool()> stop = [] { return false; };  // not to be waited for any longer
+    std::optional<Known> known = std::nullopt;          // Sentinels that are behind it are passed
   };
   // Connects, sends AUTH and SELECT where asked for, and learns which server it is. `stale`: an
   // earlier connection of ours. If this server still has it, it is closed there first, so that what

@@ -12,6 +12,14 @@ namespace {
 
 constexpr std::string_view kPrimaryRole = "master";
 
+// Of an array of names and values.
+std::string_view value_of(const redisReply& reply, std::string_view name) {
+  for (std::size_t i = 0; i + 1 < reply.elements; i += 2) {
+    if (text_of(*reply.element[i]) == name) return text_of(*reply.element[i + 1]);
+  }
+  return {};
+}
+
 RedisOptions options_of(const RedisOptions& options, const RedisSentinel& sentinel) {
   RedisOptions asked = options;
   asked.address = RedisAddress();
@@ -19,6 +27,26 @@ RedisOptions options_of(const RedisOptions& options, const RedisSentinel& sentin
   asked.address.port = sentinel.port;
   asked.address.is_tls = options.address.is_tls;
   return asked;
+}
+
+RedisAddress primary_at(const std::string& host, int port, const RedisAddress& watched) {
+  RedisAddress address;
+  address.host = host;
+  address.port = port;
+  address.db = watched.db;
+  address.is_tls = watched.is_tls;
+  address.primary = watched.primary;
+  return address;
+}
+
+// One that missed the latest failover names the server that was replaced.
+Result<void> check_epoch(RedisSession& sentinel, const std::string& primary,
+                         const RedisSession::Known& known) {
+  SPEEDO_ASSIGN(const PrimaryFacts facts, facts_of_primary(sentinel, primary));
+  if (facts.epoch >= known.epoch) return {};
+  return Error{ErrorCode::kUnavailable, "the Sentinel at " + sentinel.where() +
+                                            " has not heard of the latest failover of '" + primary +
+                                            "': wait until it has"};
 }
 
 Result<RedisAddress> ask_sentinel(const RedisOptions& options, const RedisSentinel& sentinel,
@@ -32,10 +60,8 @@ Result<RedisAddress> ask_sentinel(const RedisOptions& options, const RedisSentin
                                          " watches no primary named '" + primary +
                                          "': see redis-cli -p PORT SENTINEL MASTERS"};
   }
-  named->db = options.address.db;
-  named->is_tls = options.address.is_tls;
-  named->primary = primary;
-  return *std::move(named);
+  if (names.known) SPEEDO_TRY(check_epoch(*session, primary, *names.known));
+  return primary_at(named->host, named->port, options.address);
 }
 
 // Sentinels may be behind, and a server may not know yet what it is to be. Who may not ask finds
@@ -104,6 +130,13 @@ Result<std::optional<RedisAddress>> primary_named_by(RedisSession& sentinel,
   return std::optional(std::move(address));
 }
 
+Result<PrimaryFacts> facts_of_primary(RedisSession& sentinel, const std::string& primary) {
+  SPEEDO_ASSIGN(const RedisSession::Reply reply, sentinel.command({"SENTINEL", "MASTER", primary}));
+  return PrimaryFacts{
+      .epoch = parse_number<std::uint64_t>(value_of(*reply, "config-epoch")).value_or(0),
+      .failover_state = std::string(value_of(*reply, "failover-state"))};
+}
+
 Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
                                                     const RedisSentinel& sentinel,
                                                     const RedisSession::Names& names) {
@@ -120,10 +153,12 @@ Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& opt
                                                          const std::optional<RedisClient>& stale,
                                                          const RedisSession::Names& names) {
   std::optional<SentinelFailure> failed;
+  bool is_named = false;
   for (const RedisSentinel& sentinel : options.address.sentinels) {
     const auto primary = ask_sentinel(options, sentinel, names);
     SentinelFailure failure;
     if (primary) {
+      is_named = true;
       auto session = connect_to(*primary, options, stale, names);
       if (session) return session;
       failure = {session.error(), true};
@@ -135,6 +170,11 @@ Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& opt
     }
     if (says_more(failure, failed)) failed = std::move(failure);
     if (names.stop()) break;
+  }
+  if (names.known && !is_named && !names.stop()) {
+    const RedisAddress known = primary_at(names.known->host, names.known->port, options.address);
+    auto session = connect_to(known, options, stale, names);
+    if (session) return session;
   }
   if (failed) return failed->error;
   return Error{ErrorCode::kInternal, "no Sentinel is named"};

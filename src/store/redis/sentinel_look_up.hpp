@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,8 +23,17 @@ Result<std::unique_ptr<RedisSession>> open_sentinel(const RedisOptions& options,
 Result<std::optional<RedisAddress>> primary_named_by(RedisSession& sentinel,
                                                      const std::string& primary);
 
+// What a Sentinel knows of that server besides.
+struct PrimaryFacts {
+  std::uint64_t epoch = 0;  // of its configuration: a failover makes it higher
+  std::string failover_state;
+};
+Result<PrimaryFacts> facts_of_primary(RedisSession& sentinel, const std::string& primary);
+
 // Connects to the primary that the Sentinels of options.address know by its name, as the first of
-// them says that is right: a server that it names and that is no primary, or away, is no answer.
+// them says that is right: a server that it names and that is no primary, or away, is no answer,
+// nor is what a Sentinel says that knows an older epoch than names.known's. If none is right, the
+// known one is, as long as it is a primary.
 // A Sentinel that asks for a password is given Redis' own. Errors: as RedisSession::connect(), of
 // one that answers if any does; kConfig if all that answer know no such name.
 Result<std::unique_ptr<RedisSession>> connect_to_primary(const RedisOptions& options,
