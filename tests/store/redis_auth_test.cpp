@@ -109,6 +109,21 @@ TEST_CASE("what an access control list forbids is named, with user and key", "[r
                Catch::Contains("forbids user 'half' SETEX on the key 'speedo:{a}:x'"));
 }
 
+TEST_CASE("of keys that a user lacks no more are advised than its role needs", "[redis]") {
+  const auto advice = [](std::string_view command, std::string_view key) {
+    return redis_error(
+               "NOPERM this user has no permissions to access one of the keys used as "
+               "arguments",
+               "h:1", {"u", command, key})
+        .message;
+  };
+  REQUIRE_THAT(advice("SETEX", "speedo:{a}:worker/1/2"),
+               Catch::Contains("ACL SETUSER u ~speedo:{*}:worker/* "));
+  REQUIRE_THAT(advice("GETRANGE", "speedo:{a}:weights"),
+               Catch::Contains("ACL SETUSER u %R~speedo:* "));
+  REQUIRE_THAT(advice("SET", "speedo:{a}:weights"), Catch::Contains("ACL SETUSER u ~speedo:* "));
+}
+
 TEST_CASE("a connection that is made again authenticates again", "[redis]") {
   RedisServer server({"right", true, ""});
   const auto store = open(server.tcp_uri());

@@ -25,13 +25,15 @@ std::uint64_t version_at(const RedisServer& server) {
   return reader ? (*reader)->info().version : 0;
 }
 
-// A failover by order: until Sentinels demote the old primary, it goes on as one.
-void fail_over(RedisSentinelGroup& group) {
+// A failover by order, to a server of this policy: until Sentinels demote the old primary, it goes
+// on as one.
+void fail_over(RedisSentinelGroup& group, const std::string& policy = "noeviction") {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (version_at(group.replica()) == 0) {
     REQUIRE(std::chrono::steady_clock::now() < deadline);
     std::this_thread::sleep_for(kLook);
   }
+  REQUIRE(ask_redis(group.replica().port(), "CONFIG SET maxmemory-policy " + policy) == "OK");
   REQUIRE(ask_redis(group.port(), "SENTINEL FAILOVER shelf") == "OK");
 }
 
@@ -140,6 +142,32 @@ TEST_CASE("a Sentinel that missed the latest failover is not believed", "[redis]
   require(put(*store, weights_key(), info_of(2, 100000), pattern(100000, 2)));
   CHECK(version_at(group.primary()) == 2);
   CHECK(version_at(behind.primary()) == 0);
+}
+
+TEST_CASE("a promoted server that throws data away is waited for, and named", "[redis]") {
+  RedisSentinelGroup group;
+  RedisOptions options = watched(group.address());
+  options.attempts_max = 20;
+  const auto store = open(options);
+  std::uint64_t version = 1;
+  const auto put_next = [&] {
+    version += 1;
+    return put(*store, weights_key(), info_of(version, 100000), pattern(100000, version));
+  };
+  require(put_next());
+  std::this_thread::sleep_for(kSomeRounds);
+  fail_over(group, "allkeys-lru");
+  const std::string wanted = "maxmemory-policy allkeys-lru";
+  Result<void> last = put_next();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (last || last.error().message.find(wanted) == std::string::npos) {
+    REQUIRE(std::chrono::steady_clock::now() < deadline);
+    last = put_next();
+  }
+  CHECK(last.error().code == ErrorCode::kUnavailable);
+  REQUIRE(ask_redis(group.replica().port(), "CONFIG SET maxmemory-policy noeviction") == "OK");
+  while (!put_next()) REQUIRE(std::chrono::steady_clock::now() < deadline);
+  CHECK(version_at(group.replica()) == version);
 }
 
 TEST_CASE("what is written at the end goes to the new primary", "[redis]") {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/parse_number.hpp"
+#include "store/redis/node_checks.hpp"
 
 namespace speedo {
 namespace {
@@ -80,6 +81,14 @@ Result<void> check_role(RedisSession& session) {
                "Redis at " + session.where() + " is a replica: wait for the failover"};
 }
 
+// Whoever opens a store asks for this himself. A job under way waits: somebody may yet mend it, and
+// a server that throws weights away would lose them.
+Result<void> check_successor(RedisSession& session) {
+  const auto fit = check_fitness(session);
+  if (fit || is_transient(fit.error().code)) return fit;
+  return Error{ErrorCode::kUnavailable, fit.error().message};
+}
+
 Result<std::unique_ptr<RedisSession>> connect_to(const RedisAddress& primary,
                                                  const RedisOptions& options,
                                                  const std::optional<RedisClient>& stale,
@@ -89,6 +98,7 @@ Result<std::unique_ptr<RedisSession>> connect_to(const RedisAddress& primary,
   SPEEDO_ASSIGN(std::unique_ptr<RedisSession> session,
                 RedisSession::connect(found, stale, names));
   SPEEDO_TRY(check_role(*session));
+  if (names.known) SPEEDO_TRY(check_successor(*session));
   return session;
 }
 
