@@ -24,16 +24,30 @@ constexpr int kFolderAttemptsMax = 10;
 
 bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
 
-// Locked for as long as this process, and what it forks and does not execute, lives.
-bool lock_folder(const fs::path& folder) {
-  Descriptor file(
-      ::open((folder / kFolderInUse).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+enum class Hold { kHeld, kLost, kFailed };  // kFailed: errno says why
+
+// Holds a new folder for as long as this process, and what it forks and does not execute, lives.
+// kLost: whoever removes what is left came before the lock.
+Hold hold(const fs::path& folder) {
+  const fs::path in_use = folder / kFolderInUse;
+  Descriptor file(::open(in_use.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   struct stat made {};
-  // Whoever removes what is left may have come before the lock.
-  if (file.get() < 0 || !lock(file.get()) || ::fstat(file.get(), &made) != 0) return false;
-  if (made.st_nlink == 0) return false;
+  if (file.get() < 0) return errno == ENOENT ? Hold::kLost : Hold::kFailed;
+  if (!lock(file.get())) {
+    if (errno == EWOULDBLOCK) return Hold::kLost;
+    // Nothing can be locked here. Without the file nobody takes the folder for one that is left.
+    return ::unlink(in_use.c_str()) == 0 ? Hold::kHeld : Hold::kFailed;
+  }
+  if (::fstat(file.get(), &made) != 0) return Hold::kFailed;
+  if (made.st_nlink == 0) return Hold::kLost;
   file.release();
-  return true;
+  return Hold::kHeld;
+}
+
+// Of a folder that could not be held. One that may not be opened can be removed while it is empty.
+void remove_made(const fs::path& folder) {
+  ::unlink((folder / kFolderInUse).c_str());
+  ::rmdir(folder.c_str());
 }
 
 bool is_ours(const fs::path& folder) {
@@ -66,7 +80,6 @@ void remove_left(const fs::path& parent, const std::string& name) {
 }  // namespace
 
 Result<fs::path> make_temporary_folder(const std::string& name, std::size_t longest) {
-  std::error_code code;
   const auto place = temporary_place();
   if (!place) SPEEDO_WARN("{}; {} is used", place.error().message, kTemporaryPlace);
   fs::path parent = place ? *place : fs::path(kTemporaryPlace);
@@ -76,10 +89,11 @@ Result<fs::path> make_temporary_folder(const std::string& name, std::size_t long
   for (int attempt = 1;; ++attempt) {
     std::string pattern = drawn;
     const bool is_made = ::mkdtemp(pattern.data()) != nullptr;
-    if (is_made && lock_folder(pattern)) return fs::path(pattern);
-    const int reason = errno;
-    if (is_made) fs::remove_all(pattern, code);
-    if (!is_made || attempt == kFolderAttemptsMax) {
+    const Hold held = is_made ? hold(pattern) : Hold::kFailed;
+    if (held == Hold::kHeld) return fs::path(pattern);
+    const int reason = held == Hold::kLost ? EBUSY : errno;
+    if (is_made) remove_made(pattern);
+    if (held == Hold::kFailed || attempt == kFolderAttemptsMax) {
       return Error{ErrorCode::kCannotWrite, "cannot make the temporary folder '" + drawn +
                                                 "': " + std::strerror(reason)};
     }

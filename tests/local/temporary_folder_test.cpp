@@ -1,10 +1,20 @@
 #include "local/temporary_folder.hpp"
 
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -102,6 +112,55 @@ TEST_CASE("A folder whose program and guardian were killed is removed by the nex
   CHECK(fs::exists(beside));
   CHECK(fs::exists(other));
   CHECK(fs::exists(next));
+}
+
+// From here on this process can lock no file, as on file systems that have no locks.
+bool take_locks_away(int reason) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_flock, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(reason)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const struct sock_fprog program{std::size(steps), steps};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_CASE("Where no file can be locked a folder is made all the same, and no start removes it") {
+  const OwnTemporaryFiles files;
+  const int reason = GENERATE(ENOSYS, EPERM, ENOLCK, EOPNOTSUPP);
+  const pid_t maker = ::fork();
+  if (maker == 0) {
+    if (!take_locks_away(reason)) ::_exit(2);
+    for (int i = 0; i < 2; ++i) {
+      if (!make_temporary_folder(kName)) ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(maker, &status, 0);
+  CHECK(status == 0);
+  const auto made = files.made();
+  CHECK(made.size() == 2);
+  make_temporary_folder(kName).value();
+  for (const fs::path& folder : made) CHECK(fs::exists(folder));
+}
+
+TEST_CASE("A folder that its own user may not open is refused with the reason, and none is left") {
+  const OwnTemporaryFiles files;
+  ::chmod(fs::temp_directory_path().c_str(), 0777);
+  // Root may open everything, so it becomes nobody for this one.
+  constexpr uid_t kNobody = 65534;
+  const bool root = ::geteuid() == 0;
+  if (root) REQUIRE(::seteuid(kNobody) == 0);
+  const mode_t before = ::umask(0777);
+  const auto refused = make_temporary_folder(kName);
+  ::umask(before);
+  if (root) REQUIRE(::seteuid(0) == 0);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::kCannotWrite);
+  CHECK(refused.error().message.ends_with("Permission denied"));
+  CHECK(files.made().empty());
 }
 
 TEST_CASE("A folder that is kept for the user stays when others are made") {
