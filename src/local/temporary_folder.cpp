@@ -41,6 +41,10 @@ Hold hold(const fs::path& folder) {
   if (::fstat(file.get(), &made) != 0) return Hold::kFailed;
   if (made.st_nlink == 0) return Hold::kLost;
   file.release();
+  // systemd-tmpfiles, which removes what has grown old, leaves folders alone that are themselves
+  // locked.
+  Descriptor whole(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (whole.get() >= 0 && lock(whole.get())) whole.release();
   return Hold::kHeld;
 }
 

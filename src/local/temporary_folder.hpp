@@ -12,6 +12,7 @@ namespace speedo {
 // In a temporary folder, a file that is locked as long as a process that uses the folder lives: the
 // one that made it, and the Guardian that it forked. A folder that is kept for the user has none,
 // nor has one on a file system that locks nothing: no start removes it.
+// The folder is locked as well, for systemd-tmpfiles.
 inline constexpr const char* kFolderInUse = ".in-use";
 
 // A new folder of our own where temporary files lie (TMPDIR), or in /tmp if that is no folder, or

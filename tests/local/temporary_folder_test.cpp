@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.hpp"
 #include "local/guardian.hpp"
 #include "support/catch.hpp"
 #include "support/child_processes.hpp"
@@ -161,6 +162,15 @@ TEST_CASE("A folder that its own user may not open is refused with the reason, a
   CHECK(refused.error().code == ErrorCode::kCannotWrite);
   CHECK(refused.error().message.ends_with("Permission denied"));
   CHECK(files.made().empty());
+}
+
+TEST_CASE("A folder in use is itself locked, so that who clears up after a time leaves it") {
+  const OwnTemporaryFiles files;
+  const fs::path made = make_temporary_folder(kName).value();
+  const Descriptor folder(::open(made.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  REQUIRE(folder.get() >= 0);
+  CHECK(::flock(folder.get(), LOCK_EX | LOCK_NB) != 0);
+  CHECK(errno == EWOULDBLOCK);
 }
 
 TEST_CASE("A folder that is kept for the user stays when others are made") {
