@@ -11,13 +11,19 @@
 
 #include "base/descriptor.hpp"
 #include "base/log.hpp"
+#include "base/patient_read.hpp"
 #include "base/secret_file_mode.hpp"
+#include "cli/signals.hpp"
 
 namespace speedo {
 
 namespace {
 
 Error cannot_read(const std::string& name, int reason) {
+  if (reason == ECANCELED) {
+    return Error{ErrorCode::kUnavailable,
+                 stop_requested().value_or("stopped") + " while " + name + " was waited for"};
+  }
   const bool refused = reason == EACCES || reason == EPERM;
   const ErrorCode code = refused                                 ? ErrorCode::kRefused
                          : reason == ENOENT || reason == ENOTDIR ? ErrorCode::kNotFound
@@ -28,15 +34,10 @@ Error cannot_read(const std::string& name, int reason) {
 
 // Fills `memory` from the file until it is full or the file ends. Returns the bytes read.
 Result<std::size_t> read_into(int descriptor, std::span<char> memory, const std::string& name) {
-  std::size_t size = 0;
-  while (size < memory.size()) {
-    const ssize_t got = ::read(descriptor, memory.data() + size, memory.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return cannot_read(name, errno);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  return size;
+  const ssize_t size =
+      read_patiently(descriptor, memory, [] { return stop_requested().has_value(); });
+  if (size < 0) return cannot_read(name, errno);
+  return static_cast<std::size_t>(size);
 }
 
 bool is_control(char c) {
@@ -96,7 +97,7 @@ Result<Secret> checked_password(std::string_view text, const std::string& source
 
 Result<Secret> read_password_file(const std::filesystem::path& path) {
   const std::string name = password_file_name(path);
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return cannot_read(name, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return cannot_read(name, errno);

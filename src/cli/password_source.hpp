@@ -13,7 +13,8 @@ namespace speedo {
 
 // The password in a file: all of it but one newline at its end. A file that others may read is
 // warned of. Errors: kNotFound; kRefused if it may not be read; kConfig if it is empty, a folder,
-// too long or more than a line.
+// too long or more than a line; kUnavailable if a signal asks to stop (cli/signals.hpp) while a
+// named pipe is waited for.
 Result<Secret> read_password_file(const std::filesystem::path& file);
 
 // `text` as a secret. `source`: where it comes from, for errors. Errors: kConfig if it is too long

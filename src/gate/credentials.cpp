@@ -24,7 +24,7 @@ Result<std::shared_ptr<const GateCredentials>> GateCredentials::load(const GateF
   const auto made = std::make_shared<GateCredentials>();
   if (!files.token.empty()) {
     made->mode_ = GateMode::kToken;
-    SPEEDO_ASSIGN(made->tokens_, read_token_file(files.token));
+    SPEEDO_ASSIGN(made->tokens_, read_token_file(files.token, files.stopped));
     for (const Secret& token : made->tokens_) made->keys_.push_back(preamble_key(token.reveal()));
     SPEEDO_ASSIGN(made->listens_, token_context(GateSide::kListens));
     SPEEDO_ASSIGN(made->calls_, token_context(GateSide::kCalls));

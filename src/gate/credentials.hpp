@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ namespace speedo {
 struct GateFiles {
   std::filesystem::path token;
   CertificateFiles certificates;
+  // Asked while a token that is a named pipe is waited for; none: nothing stops that.
+  std::function<bool()> stopped = nullptr;
 };
 
 // What a gate proves and accepts, as read from its files. A constant: what is read again later is

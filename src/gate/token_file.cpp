@@ -14,6 +14,7 @@
 #include <speedo/base/file.hpp>
 
 #include "base/descriptor.hpp"
+#include "base/patient_read.hpp"
 #include "base/secret_file_mode.hpp"
 #include "gate/key_material.hpp"
 
@@ -30,23 +31,13 @@ Error token_unreadable(const std::filesystem::path& path, int reason) {
   if (reason == ENOENT || reason == ENOTDIR) {
     return token_error(ErrorCode::kNotFound, path, fmt::format("is missing; {}", kMakeOne));
   }
+  if (reason == ECANCELED) {
+    return token_error(ErrorCode::kUnavailable, path, "was waited for until a signal came");
+  }
   const bool refused = reason == EACCES || reason == EPERM;
   return token_error(refused ? ErrorCode::kRefused : ErrorCode::kConfig, path,
                      fmt::format("cannot be read: {}{}", std::strerror(reason),
                                  refused ? "; make its owner the user that runs this" : ""));
-}
-
-Result<std::size_t> read_token_bytes(int descriptor, std::span<char> memory,
-                                     const std::filesystem::path& path) {
-  std::size_t size = 0;
-  while (size < memory.size()) {
-    const ssize_t got = ::read(descriptor, memory.data() + size, memory.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return token_unreadable(path, errno);
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  return size;
 }
 
 Result<void> check_token(std::string_view token, const std::filesystem::path& path) {
@@ -110,8 +101,9 @@ Result<void> create_token_file(const std::filesystem::path& path) {
   return write_new_file(path, {token.reveal(), "\n"}, std::filesystem::perms{0600});
 }
 
-Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path,
+                                            const std::function<bool()>& stopped) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return token_unreadable(path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return token_unreadable(path, errno);
@@ -123,7 +115,9 @@ Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path) {
   // In memory that is kept out of core dumps, until it is divided.
   std::vector<Secret> tokens;
   const auto whole = Secret::filled_by([&](std::span<char> memory) -> Result<std::size_t> {
-    SPEEDO_ASSIGN(const std::size_t size, read_token_bytes(file.get(), memory, path));
+    const ssize_t got = read_patiently(file.get(), memory, stopped);
+    if (got < 0) return token_unreadable(path, errno);
+    const auto size = static_cast<std::size_t>(got);
     SPEEDO_ASSIGN(tokens, split_tokens(std::string_view(memory.data(), size), path));
     return size;
   });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ Result<Secret> draw_token();
 // kInternal.
 Result<void> create_token_file(const std::filesystem::path& path);
 
-// A named pipe will do as well. Errors: kNotFound; kRefused for a file that others may read or
-// change, or that cannot be read; kConfig for what holds no token, with what it lacks.
-Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path);
+// A named pipe will do as well, and is waited for until `stopped` says yes (none: for ever).
+// Errors: kNotFound; kRefused for a file that others may read or change, or that cannot be read;
+// kConfig for what holds no token, with what it lacks; kUnavailable if stopped.
+Result<std::vector<Secret>> read_token_file(const std::filesystem::path& path,
+                                            const std::function<bool()>& stopped = {});
 
 }  // namespace speedo

@@ -16,6 +16,7 @@
 
 #include "base/log.hpp"
 #include "cli/exit_code.hpp"
+#include "cli/signals.hpp"
 #include "cpu/isa.hpp"
 #include "data/feed_factory.hpp"
 #include "data/parser/parser_processes.hpp"
@@ -156,7 +157,8 @@ GateFiles gate_files(const GateFlags& flags) {
   return {.token = flags.token_file,
           .certificates = {.certificate = flags.tls_cert,
                            .key = flags.tls_key,
-                           .authority = flags.tls_ca}};
+                           .authority = flags.tls_ca},
+          .stopped = [] { return stop_requested().has_value(); }};
 }
 
 }  // namespace speedo

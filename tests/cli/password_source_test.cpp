@@ -1,12 +1,17 @@
 #include "cli/password_source.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <optional>
+#include <thread>
 
+#include "cli/signals.hpp"
 #include "support/catch.hpp"
 #include "support/temp_dir.hpp"
 
@@ -101,6 +106,39 @@ TEST_CASE("A password file that is a pipe is read to its end") {
   ::waitpid(writer, nullptr, 0);
   REQUIRE(secret);
   CHECK(secret->reveal() == "hush");
+}
+
+TEST_CASE("A password is read from a pipe whose writer has closed it before") {
+  int ends[2] = {-1, -1};
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  REQUIRE(::write(ends[1], "hush\n", 5) == 5);
+  ::close(ends[1]);
+  const auto secret = read_password_file("/dev/fd/" + std::to_string(ends[0]));
+  ::close(ends[0]);
+  REQUIRE(secret);
+  CHECK(secret->reveal() == "hush");
+}
+
+TEST_CASE("Who waits for a password obeys a signal though nobody writes to the pipe") {
+  const TempDir folder;
+  const auto path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const pid_t reader = ::fork();
+  if (reader == 0) {
+    ::alarm(20);
+    install_signal_handlers(SignalEffect::kStop, SignalEffect::kNone);
+    std::ofstream(folder / "ready");
+    const auto secret = read_password_file(path);
+    ::_exit(secret ? 1 : static_cast<int>(secret.error().code));
+  }
+  while (!std::filesystem::exists(folder / "ready")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ::kill(reader, SIGTERM);
+  int status = 0;
+  ::waitpid(reader, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == static_cast<int>(ErrorCode::kUnavailable));
 }
 
 TEST_CASE("A file's password comes before the environment's, and that before the address's") {

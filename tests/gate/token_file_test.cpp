@@ -2,6 +2,8 @@
 
 #include <fstream>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -95,6 +97,22 @@ TEST_CASE("a file that holds no token is refused by its name and by what it lack
   const auto missing = read_token_file(folder.folder / "nothing");
   REQUIRE_FALSE(missing);
   CHECK(missing.error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("a token's named pipe is waited for until somebody has written, or until stopped") {
+  TempDir folder;
+  const std::filesystem::path path = folder / "pipe";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  bool stopped = false;
+  const auto none = read_token_file(path, [&] { return std::exchange(stopped, true); });
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ErrorCode::kUnavailable);
+  const std::string token(kTokenLettersMin, 'a');
+  std::thread writer([&] { std::ofstream(path) << token << '\n'; });
+  const auto read = read_token_file(path);
+  writer.join();
+  REQUIRE(read);
+  CHECK(read->front().reveal() == token);
 }
 
 }  // namespace speedo

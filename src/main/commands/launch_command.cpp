@@ -203,7 +203,9 @@ WorkerProcess worker_process(const LaunchFlags& flags, const Host& host, const s
               arguments.push_back(std::move(flag));
             }
             arguments.push_back("--master=" + master.address);
-            SPEEDO_ASSIGN(const std::vector<Secret> tokens, read_token_file(master.token_file));
+            const auto stopped = [] { return stop_requested().has_value(); };
+            SPEEDO_ASSIGN(const std::vector<Secret> tokens,
+                          read_token_file(master.token_file, stopped));
             return remote_workers(flags.shell, host, arguments,
                                   {.redis = credentials, .token = tokens.front()});
           },
