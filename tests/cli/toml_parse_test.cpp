@@ -40,6 +40,19 @@ TEST_CASE("Any letter beyond ASCII elsewhere is named with line and column") {
   CHECK(fault("a = 1\nb = = 2\n").starts_with("file.toml:2:"));
 }
 
+TEST_CASE(
+    "A quote or bracket in the middle of a word is named, and begins elsewhere what it does") {
+  const std::string letter = two_bytes(0xDA);
+  for (const std::string& line : {"a = 0['" + letter + "'", "a = 0x'''''" + letter + "'''",
+                                  "b'" + letter + "' = 1", std::string("a = 1[2]")}) {
+    CAPTURE(line);
+    CHECK(fault(line + "\n").find("in the middle of a word") != std::string::npos);
+  }
+  const auto parsed = parse_toml("[['t']]\na=[[1],['x',\"y\"],{b='z'}]#'[\n'c'.\"d\"='e'\n", "f");
+  if (!parsed) FAIL(parsed.error().message);
+  CHECK(parsed->size() == 1);
+}
+
 std::string repeated(const std::string& part, std::size_t count) {
   std::string text;
   while (count-- > 0) text += part;

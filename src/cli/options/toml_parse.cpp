@@ -49,23 +49,38 @@ bool is_key_letter(char letter) {
          letter == '\t';
 }
 
+// Whether strings, arrays and tables may begin behind this letter. In the middle of a word toml++
+// takes a quote for a part of it, and so what follows for no string.
+bool may_begin_behind(char before) {
+  constexpr std::string_view kBefore = " \t\r\n=[{,.";
+  return kBefore.find(before) != std::string_view::npos;
+}
+
 struct TomlFault {
   std::size_t at = 0;
   const char* what = "";
 };
 
 // What is in no string and no comment, and toml++ takes for granted that it never sees: a letter
-// beyond ASCII that it has no table for (keys have none), and a key with dots without end.
+// beyond ASCII that it has no table for (keys have none), and a key with dots without end. And what
+// would make it see other strings than this sees.
 std::optional<TomlFault> find_fault(std::string_view text) {
   std::size_t at = text.size() - without_byte_order_mark(text).size();
   int dots = 0;
+  char before = '\n';  // the letter before `at`
   while (at < text.size()) {
+    const bool begins = std::string_view("\"'[{").find(text[at]) != std::string_view::npos;
+    if (begins && !may_begin_behind(before)) {
+      return TomlFault{at, "a quote or bracket in the middle of a word"};
+    }
     if (const std::size_t quotes = quotes_at(text, at); quotes > 0) {
       at = end_of_string(text, at, quotes);
+      before = text[at - 1];
       continue;
     }
     if (text[at] == '#') {
       at = std::min(text.find('\n', at), text.size());
+      before = '#';
       continue;
     }
     if (static_cast<unsigned char>(text[at]) > 0x7F) {
@@ -77,6 +92,7 @@ std::optional<TomlFault> find_fault(std::string_view text) {
     } else if (!is_key_letter(text[at])) {
       dots = 0;
     }
+    before = text[at];
     ++at;
   }
   return std::nullopt;
