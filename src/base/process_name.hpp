@@ -8,8 +8,9 @@ namespace speedo {
 // This machine's name; "localhost" if it has none.
 std::string host_name();
 
-// A name for this process that no other has or ever had: "host/pid", for people, then what tells it
-// from others of that number: when it began, in which container, since which start of the machine.
+// A name for this process that no other has or ever had, where /proc tells; elsewhere one for
+// people alone: "host/pid", for people, then what tells it from others of that number: when it
+// began, in which container, since which start of the machine; or "0 ?".
 std::string process_name();
 
 // True if the process of that name, whatever follows it, ran on this machine, where this one sees

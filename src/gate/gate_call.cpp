@@ -28,12 +28,14 @@ constexpr const char* kNobody = "nobody listens; is speedo-master running there?
 struct CallTarget {
   const std::string& host;
   std::uint16_t port;
+  const std::string& source;
   const std::atomic<bool>& stop;
   const Clock& clock;
   Instant deadline;
 
   Error error(const std::string& what, ErrorCode code = ErrorCode::kUnavailable) const {
-    return Error{code, fmt::format("master {}:{}: {}", host, port, what)};
+    const std::string from = source.empty() ? "" : fmt::format("calling from {}: ", source);
+    return Error{code, fmt::format("master {}:{}: {}{}", host, port, from, what)};
   }
   Error silent() const {
     return error("no answer; is the address right, does a firewall block it?");
@@ -78,9 +80,17 @@ Result<void> go_in(const CallTarget& target, GateConnection& connection) {
   return target.error(link.fault()->message, link.fault()->code);
 }
 
-int count_from(const addrinfo* address) {
+// The first address from there on that can be called from one of this family; AF_UNSPEC: from any.
+const addrinfo* callable(const addrinfo* address, int family) {
+  while (address != nullptr && family != AF_UNSPEC && address->ai_family != family) {
+    address = address->ai_next;
+  }
+  return address;
+}
+
+int count_callable(const addrinfo* address, int family) {
   int count = 0;
-  for (; address != nullptr; address = address->ai_next) ++count;
+  for (; (address = callable(address, family)) != nullptr; address = address->ai_next) ++count;
   return count;
 }
 
@@ -94,13 +104,13 @@ Result<std::unique_ptr<GateConnection>> Gate::Loop::connect(const std::string& h
                                                             std::uint16_t port,
                                                             const addrinfo& address,
                                                             const CallLimits& limits) {
-  const CallTarget target{host, port, limits.stop, limits.clock, limits.deadline};
-  const CallTarget reached{host, port, limits.stop, limits.clock, limits.reached_by};
+  const CallTarget target{host, port, limits.source, limits.stop, limits.clock, limits.deadline};
+  const CallTarget reached{host, port, limits.source, limits.stop, limits.clock, limits.reached_by};
   auto socket = std::make_unique<Descriptor>(::socket(
       address.ai_family, address.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
   if (socket->get() < 0) return target.error(descriptor_fault(errno));
   if (!limits.source.empty()) {
-    const auto bound = call_from(socket->get(), limits.source, address.ai_family);
+    const auto bound = call_from(socket->get(), limits.source);
     if (!bound) return target.error(bound.error().message);
   }
   SPEEDO_TRY(connect_socket(reached, socket->get(), address));
@@ -129,12 +139,19 @@ Result<GateCall> Gate::call(const std::string& host, std::uint16_t port,
                           .source = tools.source,
                           .deadline = tools.clock->now() + kConnectionTimeout,
                           .reached_by = {}};
+  const int family = family_of(tools.source);
   Error last{ErrorCode::kUnavailable,
-             fmt::format("master {}:{}: no address of that host can be used", host, port)};
-  for (const addrinfo* each = found->get(); each != nullptr; each = each->ai_next) {
+             fmt::format("master {}:{}: {}", host, port,
+                         family == AF_UNSPEC
+                             ? "no address of that host can be used"
+                             : fmt::format("of another kind of address than {}, which it is to be "
+                                           "called from",
+                                           tools.source))};
+  for (const addrinfo* each = found->get(); (each = callable(each, family)) != nullptr;
+       each = each->ai_next) {
     // One that is silent leaves their share of the time to those behind it.
     const Instant now = tools.clock->now();
-    limits.reached_by = now + (limits.deadline - now) / count_from(each);
+    limits.reached_by = now + (limits.deadline - now) / count_callable(each, family);
     int finals = 0;
     for (int attempt = 0; attempt < kAttemptsMax && finals < 2; ++attempt) {
       auto made = loop_->connect(host, port, *each, limits);

@@ -65,18 +65,15 @@ Result<ListeningSocket> listen_at(const std::string& bind, std::uint16_t port) {
                fmt::format("cannot listen on {}:{}: {}", bind, port, std::strerror(errno))};
 }
 
-Result<void> call_from(int socket, const std::string& source, int family) {
-  const auto from = read_numbers(source, 0);
-  if (!from || (*from)->ai_family != family) {
-    return Error{
-        ErrorCode::kUnavailable,
-        fmt::format("{} is of another kind of address than this machine's {}, which is to be "
-                    "called from",
-                    family == AF_INET6 ? "IPv6" : "IPv4", source)};
-  }
-  if (::bind(socket, (*from)->ai_addr, (*from)->ai_addrlen) == 0) return {};
-  return Error{ErrorCode::kUnavailable,
-               fmt::format("cannot call from {}: {}", source, std::strerror(errno))};
+int family_of(const std::string& address) {
+  const auto numbers = read_numbers(address, 0);
+  return numbers ? (*numbers)->ai_family : AF_UNSPEC;
+}
+
+Result<void> call_from(int socket, const std::string& source) {
+  SPEEDO_ASSIGN(const HostAddresses from, read_numbers(source, 0));
+  if (::bind(socket, from->ai_addr, from->ai_addrlen) == 0) return {};
+  return Error{ErrorCode::kUnavailable, std::strerror(errno)};
 }
 
 // What the system does not know it refuses, and sends as it always does.

@@ -21,8 +21,11 @@ struct ListeningSocket {
 };
 Result<ListeningSocket> listen_at(const std::string& bind, std::uint16_t port);
 
-// That a call comes from the address `source`, in numbers. Error: kUnavailable, naming it.
-Result<void> call_from(int socket, const std::string& source, int family);
+// AF_INET, AF_INET6; AF_UNSPEC if it is no address in numbers.
+int family_of(const std::string& address);
+// That a call comes from the address `source`, in numbers and of the socket's family. Error:
+// kUnavailable.
+Result<void> call_from(int socket, const std::string& source);
 
 // For few small messages: sent at once, and what is lost again every second or so, so that a bad
 // link does not look like a dead one. Before Linux 6.15 the pauses still grow, from the seventh on.

@@ -131,7 +131,7 @@ TEST_CASE("Who waits for a password obeys a signal though nobody writes to the p
     const auto secret = read_password_file(path);
     ::_exit(secret ? 1 : static_cast<int>(secret.error().code));
   }
-  while (!std::filesystem::exists(folder / "ready")) {
+  for (int i = 0; i < 2000 && !std::filesystem::exists(folder / "ready"); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   ::kill(reader, SIGTERM);

@@ -22,6 +22,7 @@
 
 #include <speedo/base/limits.hpp>
 
+#include "base/name_lookup.hpp"
 #include "support/catch.hpp"
 #include "support/descriptor_limit.hpp"
 #include "support/free_port.hpp"
@@ -347,10 +348,30 @@ TEST_CASE("a call comes from the address that it is to come from, or says why it
     return call.error().message;
   };
   CHECK(
-      fault("::1").ends_with("IPv4 is of another kind of address than this machine's ::1, "
-                             "which is to be called from"));
-  // An address for documents (RFC 5737), which no machine has.
-  CHECK(fault("192.0.2.1").find("cannot call from 192.0.2.1: ") != std::string::npos);
+      fault("::1").ends_with("of another kind of address than ::1, which it is to be called from"));
+  // Of the class that no machine may have an address of (RFC 1112).
+  CHECK(fault("240.0.0.1").find("calling from 240.0.0.1: ") != std::string::npos);
+}
+
+TEST_CASE("an address that cannot be called takes the place of no fault of one that can") {
+  struct Both {
+    HostAddresses four, six;
+    addrinfo first;
+  };
+  const auto look_up = [](const std::string&, int port) -> Result<HostAddresses> {
+    const auto both = std::make_shared<Both>(
+        Both{read_numbers("127.0.0.1", port).value(), read_numbers("::1", port).value(), {}});
+    both->first = *both->four;
+    both->first.ai_next = const_cast<addrinfo*>(both->six.get());
+    return HostAddresses(both, &both->first);
+  };
+  test::ReservedPort silent;
+  const auto call =
+      caller_of({})->call("two.invalid", silent.port(), kNoStop,
+                          {.clock = &steady_clock(), .look_up = look_up, .source = "127.0.0.9"});
+  REQUIRE_FALSE(call);
+  CHECK(call.error().message.ends_with(
+      "calling from 127.0.0.9: nobody listens; is speedo-master running there?"));
 }
 
 TEST_CASE("a shortage of descriptors is no reason to call no more, and is named") {

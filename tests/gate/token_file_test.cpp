@@ -108,7 +108,8 @@ TEST_CASE("a token's named pipe is waited for until somebody has written, or unt
   REQUIRE_FALSE(none);
   CHECK(none.error().code == ErrorCode::kUnavailable);
   const std::string token(kTokenLettersMin, 'a');
-  std::thread writer([&] { std::ofstream(path) << token << '\n'; });
+  // Open for both, so that it waits for nobody.
+  std::thread writer([&] { std::fstream(path, std::ios::in | std::ios::out) << token << '\n'; });
   const auto read = read_token_file(path);
   writer.join();
   REQUIRE(read);

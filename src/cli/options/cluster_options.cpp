@@ -193,8 +193,10 @@ constexpr Option kClusterOptions[] = {
      .otherwise = "as --bind and --host say",
      .programs = {Program::kMaster, Program::kDoctor},
      .group = kNetworkGroup,
-     .sentence = "Listen at the address of this network interface, or at the one in this network "
-                 "(10.1.0.0/16), tell workers that one, and reach Redis from there"},
+     .sentence =
+         "Listen at the address of this network interface, or at the one in this network "
+         "(10.1.0.0/16), tell workers that one, and reach Redis (and doctor a --master) from "
+         "there"},
     {.name = "iface",
      .type = text("NAME|NETWORK"),
      .otherwise = "as the system's routes say",
