@@ -73,7 +73,7 @@ bool read_exact(std::span<const std::byte> bytes, std::span<float> target) {
     }
     if (bytes.size() < part.size_bytes()) return false;
     std::memcpy(part.data(), bytes.data(), part.size_bytes());
-    if (are_zeros(part) || largest_magnitude(part) >= kInfinityBits) return false;
+    if (largest_magnitude(part) >= kInfinityBits) return false;
     bytes = bytes.subspan(part.size_bytes());
   }
   return true;

@@ -12,7 +12,7 @@ namespace speedo {
 //
 //   u32 begin  u32 values k, 1 or more  k floats
 //
-// or, where all of these are zeros, their number alone:
+// or, where all of these are zeros, their number alone (floats are read all the same):
 //
 //   u32 begin  u32 k + 2^31
 

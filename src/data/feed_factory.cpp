@@ -191,7 +191,9 @@ ReaderResult open_hdf5(const caffe::LayerParameter& layer, const FeedOptions& op
   reader.start_fraction = options.start_fraction;
   reader.on_bad_record = factory.on_bad_record;
   reader.meter = factory.meter;
-  return Hdf5BatchReader::create(reader);
+  auto made = Hdf5BatchReader::create(reader);
+  if (!made) return from_uri(std::move(made).error(), place);
+  return made;
 }
 
 ReaderResult open_reader(const caffe::LayerParameter& layer, const FeedOptions& options,

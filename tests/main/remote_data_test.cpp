@@ -253,5 +253,19 @@ TEST_CASE("What cannot be fetched ends a command with a name and an exit code") 
   }
 }
 
+TEST_CASE("What is wrong with a copy is told with where it came from") {
+  ServedData data;
+  data.server.put("empty.txt", "");
+  data.server.put("bad.prototxt", "layer { nome: 1 }\n");
+  const std::string list = data.server.uri("empty.txt"), net = data.server.uri("bad.prototxt");
+  data.place.write("net.prototxt", ServedData::hdf5_layer(list));
+  const Outcome with_list = data.run({"speedo", "net", "--model", data.place.file("net.prototxt")});
+  CHECK(with_list.exit_code != 0);
+  CHECK(with_list.error_line().find("it came from '" + list) != std::string::npos);
+  const Outcome with_net = data.run({"speedo", "net", "--model", net});
+  CHECK(with_net.exit_code == 64);
+  CHECK(with_net.error_line().find("it came from '" + net) != std::string::npos);
+}
+
 }  // namespace
 }  // namespace speedo::test

@@ -196,14 +196,14 @@ class EmulatedLearner : public Learner {
     }
   }
 
-  // Padding and statistics stay zero, as in a net.
+  // Padding, statistics and what does not learn stay zero, as in a net.
   void write_gradients(const Bucket& bucket) {
     const std::size_t start = static_cast<std::size_t>(next_batch_ * 31 % kPatternLength);
     for (std::size_t index = 0; index < parts_.net.layout.slots().size(); ++index) {
       const ParameterSlot& slot = parts_.net.layout.slots()[index];
       const bool is_inside =
           slot.offset >= bucket.offset && slot.offset < bucket.offset + bucket.count;
-      if (!is_inside || slot.is_statistic) continue;
+      if (!is_inside || slot.is_statistic || slot.lr_mult == 0.0F) continue;
       write_pattern(gradients_.data() + slot.offset, written_count(index), start);
     }
   }
